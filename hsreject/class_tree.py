@@ -1,4 +1,4 @@
-"""Class trees: groups of classes, which a map may answer instead of nothing."""
+"""Class trees: groups of classes, with which a map may answer instead of rejecting."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def groups_of(given: ClassTree | Mapping[str, Any] | Iterable[Group]) -> tuple[G
 
 @dataclass(frozen=True)
 class ClassTree:
-    r"""Groups of classes, nested at will: what a map may answer instead of nothing.
+    r"""Groups of classes, nested as you like: coarser answers of a map, instead of none.
 
     The leaves are the classes, the inner nodes the groups, and the root, which holds every class,
     is "rejected". The **level** of a node is its height: 0 for a class, 1 for a group of classes,
@@ -179,6 +179,8 @@ class ClassTree:
                         f"'{group.name}'. Leave it in one of them."
                     )
                 parents[child] = row
+        # A node has one parent at most. So a path upwards either ends at the root or comes back to
+        # one of its own nodes: groups that hold each other.
         for row in range(len(self.classes), len(names)):
             path = [row]
             while parents[path[-1]] not in (_ROOT, *path):
@@ -247,6 +249,8 @@ class ClassTree:
         over = np.empty((self.n_levels, len(self.classes)), dtype=np.intp)
         over[0] = np.arange(len(self.classes))
         for level in range(1, self.n_levels):
+            # A class goes up one step per level, but never above it: a group that holds groups is
+            # higher than one of classes alone, and is entered at its own level only.
             above = np.array(self.parents)[over[level - 1]]
             step = (above != _ROOT) & (self.levels[above] <= level)
             over[level] = np.where(step, above, over[level - 1])
@@ -282,12 +286,13 @@ class ClassTree:
     def subset(self, values: Iterable[int]) -> ClassTree | None:
         """Return the tree of some of the classes; None where no group is left.
 
-        Groups of which one member is left make way for it. The others keep codes and colours.
+        Groups with a single member left are replaced by it. The others keep codes and colours.
         """
         classes = self.classes.subset(values)
         columns = [self.classes.values.index(value) for value in classes.values]
         sizes = self.below[:, columns].sum(axis=1)
         stays = (sizes > 0) & (sizes < len(columns))
+        # a group that holds as many of the classes left as one of its members says nothing new
         for row, parent in enumerate(self.parents):
             if parent != _ROOT and sizes[row] == sizes[parent]:
                 stays[parent] = False

@@ -42,7 +42,7 @@ from hsreject.threads import Threads, usable_cores
 
 ArrayT = TypeVar("ArrayT", xr.DataArray, NDArray[Any])
 
-SMALLEST_SHARE = 50_000  # numbers of a field below which a thread costs more than it brings
+SMALLEST_SHARE = 50_000  # numbers of a field below which a thread costs more than it saves
 
 SOLVERS: Registry[Solver] = Registry(
     "solver", {"preconditioned_admm": PreconditionedADMM, "admm": ADMM}
@@ -271,13 +271,13 @@ class SegSALSA:
             Class probabilities from anywhere: at least 0, sum 1, NaN in all classes where there
             is no data. A lazy one is computed.
         image : DataArray or array, (band, y, x), optional
-            The image, for priors that look at it. Bands marked bad take no part in its principal
+            The image, for priors that look at it. Bands marked bad are left out of its principal
             components.
         train : DataArray or array of int, (y, x), optional
             The training labels, for priors that learn from them; 0 where there is none.
         n_rejection_classes : int
-            How many of the categories, the last ones, are rejection; for priors that tell them
-            apart.
+            How many of the categories, the last ones, are rejection; for priors that treat them
+            differently.
         progress : ProgressCallback
             Called at every iteration.
         """

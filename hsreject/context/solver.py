@@ -78,7 +78,7 @@ def certify(
 def settle(problem: Problem, field: Array, threads: Threads) -> None:
     """Bring a field in place to where its objective is defined, which is what is returned.
 
-    It is divided by its sums, which are 1 but for the rounding of the prox, and moved into the
+    It is divided by its sums, which are 1 up to the rounding of the prox, and moved into the
     constraints of the terms.
     """
 
@@ -145,7 +145,7 @@ def cached_rows(field: Array) -> int:
 
 @dataclass
 class Journal:
-    """The certificates so far, and when the next one is worth its price.
+    """The certificates so far, and when the next one is worth its time.
 
     The gap falls like a power of the number of iterations: a line on log-log paper. The next
     certificate is due where the line through the last two (at first: through the last one, with
@@ -163,7 +163,7 @@ class Journal:
         self.next_check = min(self.next_check, self.stop.max_iter)
 
     def tick(self, n_iterations: int) -> None:
-        """Say how far the work is: iterations done, of those that will probably be needed."""
+        """Report how far the work is: iterations done, of those that will probably be needed."""
         self.progress("context", n_iterations, max(self.next_check, n_iterations))
 
     def is_due(self, n_iterations: int) -> bool:
@@ -171,7 +171,7 @@ class Journal:
         return n_iterations >= self.next_check
 
     def note(self, n_iterations: int, objective: float, gap: float) -> bool:
-        """Take down a certificate; return whether the work is over."""
+        """Record a certificate; return whether the work is over."""
         self.history.append(Checkpoint(n_iterations, objective, gap))
         target = max(self.stop.tol * objective, self.problem.rounding)
         self.converged = gap <= target < math.inf

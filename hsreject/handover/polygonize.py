@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rasterio.crs import CRS
 
 MOST = 1_000_000
-"""Polygons that a file may hold: with more, a GIS program does little else than draw them."""
+"""Polygons that a file may hold: with more, a GIS program becomes too slow."""
 
 _DRIVERS = {".gpkg": "GPKG", ".fgb": "FlatGeobuf", ".geojson": "GeoJSON"}
 _AT_ONCE = 50_000  # polygons made at a time
@@ -51,8 +51,8 @@ class Polygons:
     mean_confidence, least_confidence : array of float
         Over the pixels of the polygon; NaN without confidences.
     rejected_share : array of float
-        The share of the area that the map rejects: 1 for a rejected polygon and 0 for others, but
-        for what a minimum area made them cover.
+        The share of the area that the map rejects: 1 for a rejected polygon and 0 for others, apart
+        from what a minimum area made them cover.
     in_hectares : bool
         Whether `area` is in hectares.
     crs : CRS or None
@@ -79,7 +79,7 @@ class Polygons:
     def write(self, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the polygons and return the path: .gpkg (GeoPackage), .fgb (FlatGeobuf), .geojson.
 
-        Confidences that nobody gave are left out. The file appears when it is complete.
+        Without confidences their columns are left out. The file appears when it is complete.
         """
         target = Path(path)
         driver = vector_driver(target)
@@ -119,18 +119,18 @@ def polygonize(
     """Return the polygons of a label map: one for each region of 4-connected pixels of a class.
 
     Rejected regions are polygons, too, called what the map calls 0; pixels without data belong to
-    none. With a minimum area small regions of a class join their largest neighbour, as
-    :func:`hsreject.sieve` has it. What is still small then is *covered* by the largest polygon
-    beside it, rejected holes by a class and specks of a class by what is rejected around them;
-    `rejected_share` says how much of a polygon the map rejects. Only islands in pixels without
-    data may stay below the minimum.
+    none. With a minimum area small regions of a class join their largest neighbour, as in
+    :func:`hsreject.sieve`. What is still small then is *covered* by the largest polygon beside it,
+    rejected holes by a class and specks of a class by what is rejected around them;
+    `rejected_share` says how much of a polygon the map rejects. Only islands in pixels without data
+    may stay below the minimum.
 
     Parameters
     ----------
     label : DataArray or array of int, dims (y, x)
         Classes from 1, 0 where a pixel is rejected. A lazy map is read some rows at a time.
     confidence : DataArray or array of float, dims (y, x), optional
-        Of the labels, on the same grid; NaN counts nowhere.
+        Of the labels, on the same grid; NaN is ignored.
     minimum_area : str or float, optional
         As for :func:`hsreject.sieve`: "12px", or "0.25ha" where the map says where it lies.
     progress : ProgressCallback

@@ -51,7 +51,7 @@ class Provenance:
     statement: str  # what is promised or reported of the map
 
     def tags(self, label: xr.DataArray) -> dict[str, str]:
-        """Return the tags of the GeoTIFF of a label map; the digest tells it from any other.
+        """Return the tags of the GeoTIFF of a label map; the digest identifies it.
 
         That of a lazy map, which would have to be computed twice, is the name of its STAC item. Of
         the time only the day is said, so that the same work makes the same file.

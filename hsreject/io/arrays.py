@@ -147,7 +147,7 @@ class Layer:
         return cls(*described, dataset.chunks, file_length(path))
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
-        """Return what tells the array from others: not its values, which are not read for it."""
+        """Return what identifies the array, without reading its values."""
         state = None if isinstance(self.path, RemotePath) else self.path.stat()
         version = state and (state.st_size, state.st_mtime_ns)
         return str(self.path), version, self.name, self.axes, self.stored_shape, str(self.dtype)
@@ -216,8 +216,8 @@ def open_hdf5(path: Path) -> Iterator[h5py.File]:
 
 
 def _hdf5(source: Any) -> h5py.File:
-    # A lock is no use for reading, and fails on some network drives. But where somebody in this
-    # process has the file open, HDF5 wants all to agree: then as h5py does by default, or as told.
+    # Locks do not help reading, and fail on some network drives. But if this process already has
+    # the file open, HDF5 requires the same setting: then as h5py does by default, or as configured.
     for locking in (False, None, True):
         try:
             return h5py.File(source, "r", locking=locking)
@@ -378,7 +378,7 @@ class Pixels:
 
         A small one, as mapping reads them, is a view (band, y, x) of memory in the order of the
         file: turning spectra into bands takes longer than reading them. A large one is turned here,
-        while it passes through the cache, because whoever copies it later would do it slowly.
+        while it passes through the cache, because copying it later would be slow.
         """
         wanted = [np.arange(size)[part] for size, part in zip(self.shape, key, strict=True)]
         bands, rows, columns = (np.atleast_1d(places) for places in wanted)
@@ -574,7 +574,7 @@ def unread(array: Any, path: Path) -> indexing.LazilyIndexedArray:
 
 
 class _Unread(BackendArray):
-    """An array of xarray or dask that is loaded when indexed; what goes wrong is said of `path`."""
+    """An array of xarray or dask that is loaded when indexed; errors name `path`."""
 
     def __init__(self, array: Any, path: Path) -> None:
         self.array, self.path = array, path

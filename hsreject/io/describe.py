@@ -82,7 +82,7 @@ def describe(
     quick : bool
         Do not read the pixels of a scene: its range and its share without data stay unknown.
     progress : callable
-        Told how much is read.
+        Called with how much is read.
 
     See Also
     --------
@@ -312,7 +312,7 @@ def _bad_bands(good: NDArray[np.bool_]) -> str:
 
 
 def _numbers(mask: NDArray[np.bool_]) -> str:
-    """Return the numbers of the chosen bands, runs joined: "1, 5-6"."""
+    """Return the numbers of the bands in a mask, runs joined: "1, 5-6"."""
     numbers = np.flatnonzero(mask) + 1
     runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
     return ", ".join(f"{run[0]}" if run.size == 1 else f"{run[0]}-{run[-1]}" for run in runs)

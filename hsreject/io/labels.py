@@ -93,9 +93,9 @@ def open_labels(
     Returns
     -------
     DataArray of uint8 or uint16, dims (y, x)
-        With the class table in its attributes (``hsreject.schema.class_table``). What had to
-        be guessed stands in ``attrs["guesses"]``, a list of sentences. Labels of a vector file
-        have a coordinate `polygon` (y, x), the number of each pixel's polygon or point, 0 for none.
+        With the class table in its attributes (``hsreject.schema.class_table``). What had to be
+        guessed is in ``attrs["guesses"]``, a list of sentences. Labels of a vector file have a
+        coordinate `polygon` (y, x), the number of each pixel's polygon or point, 0 for none.
 
     See Also
     --------

@@ -41,7 +41,7 @@ _LARGEST_MAP = 20  # times the pixels of the sensor
 
 
 class Located(NamedTuple):
-    """A place, None where the file does not tell it, and what is to be noted about it."""
+    """A place, None where the file does not state it, and notes about it."""
 
     place: Grid | LookupTable | None
     notes: tuple[str, ...] = ()

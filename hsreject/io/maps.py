@@ -54,7 +54,7 @@ def write_map(
     """Write a map that GIS programs open with its classes, colours and place.
 
     A name that ends in ``.tif`` makes a Cloud-Optimised GeoTIFF (tiled, compressed, with
-    overviews). Beside it stand the names of the classes, where GDAL looks for them
+    overviews). Beside it lie the names of the classes, where GDAL looks for them
     (``.tif.aux.xml``), and the style of QGIS (``.qml``): exactly the classes and what is rejected,
     or for a float map (y, x) a perceptual ramp over its range. A style of this name that QGIS has
     saved is kept. ``.img``, ``.dat`` or ``.bsq`` make an ENVI file with a header. The file appears
@@ -183,7 +183,7 @@ def write_maps(
 
 @contextmanager
 def _failures_of_gdal(path: Path) -> Iterator[None]:
-    """Say in our words that GDAL could not write; it does not say why, so tell the free space."""
+    """Say in our words that GDAL could not write; it does not say why, so state the free space."""
     try:
         yield
     except (RasterioError, CPLE_BaseError, SystemError) as error:  # all come through rasterio
@@ -384,7 +384,7 @@ def open_map(path: str | PathLike[str], *, chunks: Any = None) -> xr.DataArray:
     See Also
     --------
     hsreject.write_map : its inverse.
-    hsreject.evaluate : judges maps from anywhere.
+    hsreject.evaluate : evaluates maps from anywhere.
     """
     file = existing_scene(path)
     with reading(file):
@@ -430,7 +430,7 @@ def _field(bands: NDArray[Any], info: RasterInfo) -> xr.DataArray:
     return schema.attach_classes(field.rename(None), table)  # not what dask calls the array
 
 
-# Maps of any software, to be judged or shown.
+# Maps of any software, to be evaluated or shown.
 
 
 def open_maps(

@@ -237,7 +237,7 @@ def _with_grid_mapping(dataset: xr.Dataset) -> xr.Dataset:
 def _with_flags(array: xr.DataArray) -> xr.DataArray:
     attrs = _plain(array.attrs, f"'{array.name}'")
     if "flag_values" in attrs and array.dtype.kind in "iu":
-        # CF wants flags in the type of the variable
+        # CF requires flags in the type of the variable
         attrs["flag_values"] = np.asarray(attrs["flag_values"], dtype=array.dtype)
     for name in ("_FillValue", "grid_mapping"):  # the encoding says these
         attrs.pop(name, None)

@@ -34,9 +34,9 @@ _ARCHIVES = ("/vsizip", "/vsitar", "/vsi7z", "/vsirar")
 _BLOCK = 2**18  # bytes that are asked for at least
 SILENCE = 60  # seconds: how long a server may say nothing
 _REFUSED = {
-    401: "the server wants to know who asks (401). Put name and password into ~/.netrc.",
+    401: "the server asks for a login (401). Put name and password into ~/.netrc.",
     403: "the server does not let you read it (403). Ask for access, or check the address.",
-    **{n: f"the server is in trouble ({n}). Try again later." for n in (500, 502, 503, 504)},
+    **{n: f"the server has a problem ({n}). Try again later." for n in (500, 502, 503, 504)},
 }
 _PACKED = {".zip", ".tar", ".tgz", ".gz"}
 _SCENES = tuple(
@@ -139,7 +139,7 @@ def _metadata(store: Path) -> Path:
 
 
 def state_of(path: Path) -> tuple[int, int]:
-    """Return size and time of change: what tells a scene from what it was before."""
+    """Return size and time of change, which show whether a scene has changed."""
     files = [path]
     if is_store(path):
         files = [_metadata(path)]

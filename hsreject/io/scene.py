@@ -90,8 +90,8 @@ def open_scene(
         With the coords `band` (1 to B), and as far as the file tells them `wavelength` and `fwhm`
         (nm), `good_band`, x and y of pixel centres and `spatial_ref` (a rotated grid has no x
         and y, only its transform). A file that can have pixels without data, or that is scaled,
-        becomes float with NaN for no data; other integers keep their type. What had to be
-        guessed stands in ``attrs["guesses"]``, a list of sentences.
+        becomes float with NaN for no data; other integers keep their type. What had to be guessed
+        is in ``attrs["guesses"]``, a list of sentences.
 
     See Also
     --------

@@ -355,7 +355,7 @@ def _check_overlaps(
     grid: Grid,
     path: Path,
 ) -> None:
-    """Refuse pixels that lie in features of several classes: nobody knows which one is right."""
+    """Refuse pixels that lie in features of several classes: it is unclear which one is right."""
     first = np.full((grid.height, grid.width), -1)
     for number in np.unique(numbers[near]):
         ours = _last_feature(geometries, np.flatnonzero(numbers[near] == number), grid)
@@ -412,7 +412,7 @@ def write_layer(
 ) -> None:
     """Write one layer of features, or say that it could not be written.
 
-    GeoJSON is in degrees, as its standard wants it, wherever there is a reference system.
+    GeoJSON is in degrees, as its standard requires, wherever there is a reference system.
     """
     in_degrees = driver == "GeoJSON" and crs is not None
     options = {"RFC7946": "YES", "COORDINATE_PRECISION": "9"} if in_degrees else {}

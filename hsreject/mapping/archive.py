@@ -1,4 +1,4 @@
-"""Many scenes with one model: each mapped once, failures collected, one table of what came out."""
+"""Many scenes with one model: each mapped once, failures collected, one table of results."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _named(scenes: Sequence[Path]) -> list[tuple[Path, str]]:
 
 def _state(path: Path) -> tuple[object, ...]:
     """Return what tells a file from what it was before."""
-    with suppress(OSError):  # whoever opens it says why
+    with suppress(OSError):  # opening it will say why
         return str(path), *state_of(path)
     return (str(path),)
 

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from hsreject.classify.scene_model import SceneModel
 
 FOREIGN = 0.5
-"""Share of novel pixels above which a map would speak of the others only."""
+"""Share of novel pixels above which a map would be about the others only."""
 
 HIGH_SCORE, LOW_AGREEMENT, FALLEN_AGREEMENT = 0.95, 0.80, 0.05
-"""Mean novelty above which, and agreement of experts below which, dials held less often.
+"""Mean novelty above which, and agreement of experts below which, thresholds held less often.
 
 Experts that agree no better on the training scene itself say nothing about another one: the
 agreement must also have fallen by the last figure. On 24 halves of Indian Pines and an EnMAP scene,
 the agreement warned of 14, on which 45 % of the labels were right on average; of the 10 others 59 %
-were. So a warning tells, silence does not.
+were. So a warning means something, silence does not.
 """
 
 TOO_DARK = -2
-"""Power of ten from which on a scene has shrunk to one dark point, which is like something dark."""
+"""Power of ten from which on a scene is so dark that it resembles any dark training pixel."""
 
 N_WINDOWS, WINDOW = 3, 21
 """Windows along rows and along columns that are looked at, and their side in pixels."""
@@ -53,7 +53,7 @@ class TrainingScene:
     values : array (3, needed band)
         The 1 %, 50 % and 99 % quantiles of the scene in each of these bands.
     fingerprint : str
-        Tells the scene from others: on no other one has the model been tested.
+        Identifies the scene: the model has been tested on no other.
     units : str
         Units that the scene stated, "" if it did not.
     agreement : float, optional
@@ -125,7 +125,7 @@ class Similarity:
 
     @property
     def foreign(self) -> bool:
-        """Whether most pixels are novel, or none can be told."""
+        """Whether most pixels are novel, or none could be looked at."""
         return self.power <= TOO_DARK or self.novel_share > FOREIGN
 
     @property
@@ -161,7 +161,7 @@ class Similarity:
             doubts.append(f"the experts of the model agree on {self.agreement:.0%} of the labels")
         if doubts:
             warnings.warn(
-                f"The scene is less like the training scene than models bear well: "
+                f"The scene is less like the training scene than models usually cope with: "
                 f"{' and '.join(doubts)}. Labels and confidences may be worse than there: check "
                 "the map with a sample of this scene ('hsreject sample').",
                 DriftWarning,
@@ -194,7 +194,7 @@ def look_at(cube: xr.DataArray, classifier: SceneModel, *, match_bands: str) -> 
     places = {dim: np.unique(start[:, None] + np.arange(WINDOW)) for dim, start in starts.items()}
     places = {dim: place[place < cube.sizes[dim]] for dim, place in places.items()}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GuessWarning)  # told once, when the scene is mapped
+        warnings.simplefilter("ignore", GuessWarning)  # warned about once, when the scene is mapped
         try:
             windows = cube.isel(places).compute()
         except OSError as error:

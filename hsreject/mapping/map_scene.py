@@ -107,8 +107,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     Every pixel is read and classified once. The context of a block is solved with a halo of
     probabilities around it (8 pixels per unit of context weight), and the block keeps its inside:
     at least 99.9 % of the labels are those of the whole scene solved at once (99 % where the
-    spectra say next to nothing). A classifier that looks around a pixel gets its own halo of
-    spectra. The threshold of a wanted fraction is found exactly in all confidences.
+    spectra hardly separate the classes). A classifier that looks around a pixel gets its own halo
+    of spectra. The threshold of a fraction is exact.
 
     Pixels unlike all training pixels (:class:`hsreject.Novelty`) are *unknown*: they are rejected
     in addition to what is asked for, with a confidence below all others and a code of their own.
@@ -130,7 +130,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         :func:`hsreject.write_map` puts beside them, `map_filled.tif` (:func:`hsreject.filled_map`)
         and `summary.toml`; of a model with groups also `level_confidence.tif`, on which
         :func:`hsreject.certify` works. They appear together when all are complete. Finished blocks
-        are kept in it meanwhile: if the work is stopped, the same call goes on from them.
+        are kept in it meanwhile: if the work is stopped, the same call continues from them.
     fraction : float in [0, 1]
         Share of the pixels to reject of those that have data and are not unknown; the nearest that
         a threshold reaches is taken.
@@ -141,8 +141,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         this cost of a rejected pixel (a misclassified one costs 1), on the `sample`. On the
         training scene itself its test pixels will do.
     certificate : Certificate or path
-        Take the threshold that :func:`hsreject.certify` certified for this very map; another map is
-        refused. Exactly one of these five must be given.
+        Take the threshold that :func:`hsreject.certify` certified for exactly this map; any other
+        is refused. Exactly one of these five must be given.
     sample : Sample, array (y, x) of int, or path, optional
         A simple random sample of this scene with its classes, for `accuracy` and `rejection_cost`.
     assume_alike : bool

@@ -45,14 +45,14 @@ class ClassShare:
 
 @dataclass(frozen=True)
 class Rejection:
-    """How the threshold came about."""
+    """Where the threshold comes from."""
 
     asked: str  # "fraction", "threshold", "accuracy", "rejection_cost" or "certificate"
     value: float  # what was asked of it
     threshold: float  # the smallest confidence kept
     source: str  # where the threshold comes from, in words
-    reachable: tuple[float, float] | None = None  # the fractions nearest to the wanted one
-    assumption: str = ""  # what nobody has measured, in a sentence
+    reachable: tuple[float, float] | None = None  # the nearest fractions that can be reached
+    assumption: str = ""  # what was assumed and not measured, in a sentence
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class MapSummary:
     side: int  # of a block, in pixels
     halo: int  # around a block, in pixels
     n_blocks: int
-    n_continued: int  # blocks that were finished when the work went on after it had been stopped
+    n_continued: int  # blocks that were finished when stopped work was continued
     scene: str  # what it is called, usually the path
     model: str  # the same
     similarity: Similarity | None = None  # to the training scene; None where the model has none

@@ -35,7 +35,7 @@ def read_document(path: str | PathLike[str]) -> Table:
 
 
 def _did_you_mean(path: Path) -> str:
-    """Return the command for whoever gives a scene where its configuration belongs."""
+    """Return the command for a user who gave a scene instead of its configuration."""
     if path.suffix.lower() == ".toml":
         return ""
     return f" If it is a scene, did you mean init? 'hsreject init {path} LABELS' writes one."

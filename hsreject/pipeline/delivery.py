@@ -1,6 +1,6 @@
 """The map that a goal asks for: its operating point is chosen on one half of the test pixels.
 
-The other half judges the map. Where test pixels lie in polygons the halves are made of polygons.
+The other half measures the map. Where test pixels lie in polygons, each polygon is in one half.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _STREAM = 1 << 18  # of random numbers; samplings take those of the class values
 
 @dataclass(frozen=True)
 class Delivery:
-    """The maps of a rejector at the operating point of a goal, and what came of the goal."""
+    """The maps of a rejector at the operating point of a goal, and whether the goal was met."""
 
     maps: xr.Dataset  # label, confidence, rejected and label_with_rejection, dims (y, x)
     threshold: float  # the smallest confidence kept; NaN where none makes the map
@@ -72,7 +72,7 @@ class Delivery:
 
 
 def calibration_half(test: xr.DataArray, *, seed: int, by_polygons: bool) -> xr.DataArray:
-    """Return the half of the test pixels that choose, as labels that are 0 elsewhere.
+    """Return the half of the test pixels that chooses, as labels that are 0 elsewhere.
 
     A simple random half; or whole polygons, the only one of a class being cut across.
     """
@@ -114,10 +114,10 @@ def deliver(
         Whether a largest error is promised where it can be: test pixels are a random sample of what
         the promise is about.
     seen : Dataset, optional
-        What calibration pixels see instead of `swept`: `label` and `confidence` (y, x) of maps that
-        were made without them.
+        What is used for calibration pixels instead of `swept`: `label` and `confidence` (y, x) of
+        maps that were made without them.
     coarse_cost : float
-        What a right answer costs that is a group, as a share of a rejection.
+        What a right answer costs if it is a group, as a share of a rejection.
     """
     if goal.kind == FRACTION:
         return Delivery(*_at(swept, _place_of_fraction(swept, goal.value)), None, reached=True)
@@ -190,7 +190,7 @@ def _place_of_goal(
         else:
             used, correct = reference_pixels(swept["label"], labels)
             curve = rejection_curve(correct, swept["confidence"].values[used])
-        # rejecting none of these pixels means none at all, also of those that are less sure
+        # rejecting none of these pixels means none at all, also of those that are less certain
         places = np.append(-np.inf, curve["threshold"].values[1:])
     n_kept = (curve["accurate_kept"] + curve["misclassified_kept"]).values
     if not n_kept[0]:

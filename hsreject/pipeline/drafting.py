@@ -1,4 +1,4 @@
-"""A first configuration for files of one's own: what ``hsreject init`` writes."""
+"""A first configuration for your own files: what ``hsreject init`` writes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _FEW_POLYGONS = 4
 """Of a typical class: with fewer, half of them is too little to learn from, and all are needed."""
 
 _WITHIN_POLYGONS = 50
-"""Training pixels per class that say what polygons have to say; more are near copies of them."""
+"""Training pixels per class; more of the same polygons would be near copies of them."""
 
 _WHOLLY_LABELLED = 0.9
 """From this share on labels are a map of the scene: its pixels may be drawn at random."""
@@ -65,7 +65,7 @@ _TOUCHING = 0.05
 
 @dataclass(frozen=True)
 class Draft:
-    """A configuration as text, and what whoever asked for it should know."""
+    """A configuration as text, and what its user should know."""
 
     text: str
     summary: str
@@ -96,7 +96,7 @@ def draft_configuration(  # noqa: PLR0913 (all but two are options)
 ) -> Draft:
     """Look at a scene and its labels, and return a configuration that runs as it is.
 
-    Options that are not given are decided where a file leaves a choice, and the notes say so.
+    Options that are not given are chosen where a file allows several, and the notes say so.
     """
     if sampling is not None:
         check_choice("sampling", sampling, SAMPLINGS)
@@ -367,7 +367,7 @@ name = "auto"
 prior = "auto"
 
 [[rejectors]]
-# Rejects the pixels whose label is least sure after the context.
+# Rejects the pixels whose label is least certain after the context.
 name = "sequential"
 
 # Solves the context once for each operating point: much slower, sometimes better.

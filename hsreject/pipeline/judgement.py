@@ -1,4 +1,4 @@
-"""What the maps of a walk are worth, on the test pixels that have chosen nothing, and in words."""
+"""How good the maps of a walk are, on the test pixels that chose nothing, and in words."""
 
 from __future__ import annotations
 
@@ -47,9 +47,10 @@ _ENDS = ("", "_lower", "_upper")  # of a name: a number and its interval
 
 @dataclass(frozen=True)
 class Judgement:
-    """A walk, and what its maps are worth.
+    """A walk, and how good its maps are.
 
-    Where there is no test pixel there is no evaluation, and the polygons that were left out speak.
+    Where there is no test pixel there is no evaluation, and the accuracy comes from polygons that
+    were left out.
     """
 
     walk: Walk
@@ -102,7 +103,7 @@ class Judgement:
 
     @property
     def statement(self) -> str:
-        """What the delivered map is worth, in a few sentences."""
+        """How good the delivered map is, in a few sentences."""
         if self.evaluation is not None:
             return " ".join(filter(None, (statement(self.evaluation), self._levels())))
         kept = percent(1 - self.delivered.delivery.rejected_share)
@@ -116,7 +117,7 @@ class Judgement:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How the numbers came about: the split, the goal, and which half said what."""
+        """Where the numbers come from: the split, the goal, and which half of the test pixels."""
         meaning = str(self.walk.split["train"].attrs.get(MEANING, ""))
         of_map = (self._about_goal(), self._about_unknown())
         others = (self._judge()[1], self._no_promise(), self.choice)
@@ -132,11 +133,11 @@ class Judgement:
         return f"Chosen by cross-validation: context.weight = {weight:g}.{meaning}"
 
     def _judge(self) -> tuple[str, str]:
-        """Return what a map that knows the place alone says of this one: a warning, or a note.
+        """Return what a comparison with a map of coordinates alone shows: a warning, or a note.
 
         Beside training pixels a map must be shown to be better, because places alone do well there.
-        Apart from them a place says little, and few polygons seldom show a gain for sure: that this
-        map is better, but not beyond doubt, is only noted.
+        Away from them a place says little, and few polygons seldom prove a gain: that this map is
+        better, but not significantly, is only noted.
         """
         if self.evaluation is None or PLACE_ALONE not in self.walk.systems:
             return "", ""
@@ -168,7 +169,7 @@ class Judgement:
         return words, ""
 
     def _about_goal(self) -> str:
-        """Say what was asked for, and which pixels have chosen what."""
+        """Say what was asked for, and which pixels chose."""
         goal, point = self.walk.plan.goal, self.delivered.delivery.calibration_point
         if point is None:
             if goal.kind != FRACTION:

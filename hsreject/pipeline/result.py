@@ -1,4 +1,4 @@
-"""What a run leaves: a tree with everything it found, and a folder of files made from it."""
+"""What a run leaves: a tree with all results, and a folder of files made from it."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def _operating_points(judgement: Judgement) -> xr.Dataset:
 
 
 def config_text(document: Mapping[str, Any]) -> str:
-    """Return a configuration as TOML; objects that stand for tables are shown as they print."""
+    """Return a configuration as TOML; objects that stand for tables are shown as their repr."""
     return tomli_w.dumps(_plain(document))
 
 
@@ -261,7 +261,7 @@ def _check_own(folder: Path, document: Mapping[str, Any]) -> None:
     if not only_begun and not ((folder / STAGES).is_dir() and (folder / CONFIG).is_file()):
         raise FileError(
             f"The folder {folder} holds files that were not made by a run of hsreject. {remedy}: "
-            "they stay, but for those whose names the run needs."
+            "they stay, except those whose names the run needs."
         )
     if not (folder / MANIFEST).is_file():
         return  # a run that was stopped has left nothing but its stages

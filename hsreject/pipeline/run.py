@@ -31,7 +31,7 @@ def run(
     overwrite: bool = False,
     progress: ProgressCallback = no_progress,
 ) -> xr.DataTree:
-    """Run a configuration and return everything it found.
+    """Run a configuration and return all its results.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def run(
         ``sampling(labels, seed=...)`` the labels of training and test pixels.
     out : path, optional
         A folder for maps, tables, ``report.html`` and ``explorer.html``. Finished stages are kept
-        in it, and a run that was stopped goes on where it was; stages whose configuration or inputs
+        in it, and a run that was stopped continues from there; stages whose configuration or inputs
         have changed are computed again.
     goal : Goal or mapping, optional
         How much is rejected, instead of what the configuration says: ``{"accuracy": 0.95}``. What

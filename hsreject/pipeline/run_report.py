@@ -71,7 +71,7 @@ _NOTES = {
 }
 _OF_CURVES = {"OA", "Q"}  # headings that a table about maps does not have
 _NOTES_OF_ROWS = {
-    "coordinates": "'coordinates' knows where a pixel lies and nothing else: a system that is no "
+    "coordinates": "'coordinates' knows where a pixel lies and nothing else: a system that is not "
     "better may owe its accuracy to the place.",
     "svm": "'svm' is a tuned support vector machine on the bands.",
     "paper": "'paper' is the protocol of the paper: sparse regression, vector TV, sequential; its "
@@ -81,7 +81,7 @@ _NOTES_OF_ROWS = {
 
 
 def run_words(tree: xr.DataTree) -> list[str]:
-    """Return what a run says on a terminal: what the map is worth, what one must not miss, why."""
+    """Return what a run prints on a terminal: how good the map is, warnings, and notes."""
     words = tree.children["delivered"].attrs
     return [words["statement"], *words["warnings"], *words["notes"]]
 
@@ -271,8 +271,8 @@ def _probabilities(maps: xr.Dataset, drawn: Pictures) -> Section:
     )
     return Section(
         "What the probabilities mean",
-        "A label that is said to be right with probability 0.8 should be right four times out of "
-        "five. A confidence that is only a rank says which of two pixels is surer, and no more.",
+        "A label with a stated probability of 0.8 should be right four times out of five. A "
+        "confidence that is only a rank says which of two pixels is more certain, and no more.",
         pictures=(picture,),
     )
 
@@ -308,7 +308,7 @@ def curve_table(tree: xr.DataTree) -> Table:
 
 
 def map_table(tree: xr.DataTree) -> Table:
-    """Return what each system's map is worth, at the operating point that the goal asks for."""
+    """Return how good each system's map is, at the operating point that the goal asks for."""
     summary, judged = _table_of(tree, "summary"), _table_of(tree, "judged")
     columns = {
         "right, nothing rejected": _with_intervals(judged, "overall_accuracy"),

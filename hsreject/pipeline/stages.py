@@ -68,7 +68,7 @@ class Stage:
     """A finished stage: what it gives, and what that depends on."""
 
     data: xr.Dataset
-    key: str | None  # hash of everything that it depends on; None where that cannot be told
+    key: str | None  # hash of everything that it depends on; None where that is not known
     model: Any = None  # of a classifier that was fitted just now, not read from a file
 
     def joined(self, other: Stage) -> Stage:
@@ -148,7 +148,7 @@ class Stages:
     ) -> Stage:
         """Return what was known with the `hidden_field` of the context and its `context_label`.
 
-        Where held-out maps of this context have told a temperature, `label_probability` is how
+        Where held-out maps of this context gave a temperature, `label_probability` is how
         probable that label is; the field itself only ranks.
         """
         temperature = None if tuned is None else float(tuned.data["temperature"][0])
@@ -248,7 +248,7 @@ class Stages:
 
 
 def _read_stage(path: Path) -> xr.Dataset:
-    """Return a kept stage; one under the name of another is told of, and computed again."""
+    """Return a kept stage; one under the name of another is reported, and computed again."""
     with open_dataset(path) as stored:  # an open file would answer for one that is replaced
         data = stored.load()
     if data.attrs[_STAGE] != path.stem:
@@ -285,12 +285,12 @@ class System:
 
 @dataclass(frozen=True)
 class Walk:
-    """What a plan comes to."""
+    """The outcome of a plan."""
 
     plan: Plan  # with its tuning settled
     split: xr.Dataset  # train, test and, where test pixels choose, calibration (y, x)
     tuned: Stage | None
-    evidence: xr.Dataset  # all that is known of the pixels: probabilities, and the context if any
+    evidence: xr.Dataset  # what was computed for the pixels: probabilities, and the context if any
     systems: Mapping[str, System]  # of its rejectors, then of what it is compared with
     left_out: LeftOutAccuracy | None = None  # where all polygons are for training
 

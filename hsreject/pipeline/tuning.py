@@ -1,8 +1,8 @@
 """The weight of the context, chosen by cross-validation on the training pixels alone.
 
-The model maps the whole scene without one fold of the training pixels after the other, a context of
-every weight settles each map, and the pixels of the fold are scored. Polygons are left out whole,
-and count alike.
+The model maps the whole scene without one fold of the training pixels after the other, every weight
+of the context is solved on each map, and the pixels of the fold are scored. Polygons are left out
+whole, and count alike.
 """
 
 from __future__ import annotations

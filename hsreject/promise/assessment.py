@@ -36,7 +36,7 @@ STATISTICS = ("estimate", "standard_error", "lower", "upper")
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number that a sample tells about a map, and how well it tells it; NaN where it cannot."""
+    """An estimate of something about a map, with its uncertainty; NaN where there is none."""
 
     value: float
     standard_error: float
@@ -46,7 +46,7 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """What a sample says about a map with rejection.
+    """What a sample shows about a map with rejection.
 
     Attributes
     ----------
@@ -147,10 +147,10 @@ def assess(
 ) -> Assessment:
     """Estimate the accuracies of a map and the areas of its classes, with intervals.
 
-    Counting pixels of a map counts its errors, too. What a sample says is weighted by what it
-    stands for. With strata h of N_h pixels, n_h of them sampled, every accuracy and every share of
-    the area is a ratio R of two totals, of y (such as: kept as k and really k) and x (such as: kept
-    as k), estimated as::
+    Counting the pixels of a map counts its errors, too. So each sampled pixel is weighted by the
+    area that it stands for. With strata h of N_h pixels, n_h of them sampled, every accuracy and
+    every share of the area is a ratio R of two totals, of y (such as: kept as k and really k) and x
+    (such as: kept as k), estimated as::
 
         Y = sum_h N_h mean_h(y)      R = Y / X
         Var(R) = sum_h N_h^2 (1 - n_h / N_h) var_h(y - R x) / n_h / X^2
@@ -162,13 +162,13 @@ def assess(
     with the correction for a finite map. Pixels count by their area, which differs on geographic
     and Mercator grids.
 
-    R +- z SE is too short on accurate maps, where strata without an error have none to tell. So
+    R +- z SE is too short on accurate maps, where strata without an error have no variance. So
     intervals are made of Clopper and Pearson's (1934) for the shares of each stratum, of
     n_h / (1 - n_h / N_h) points (Korn and Graubard 1998); Wilson's would leave out the truth in up
     to 13 % of draws where one point of a rare class is found in a large stratum. R solves
     D(R) = sum_h (1 - R) Y_h - R (X_h - Y_h) = 0, and its limits are where those of D are 0, which
-    follow from those of its parts (Zou, Huang and Zhang 2009). A stratum that is sampled whole
-    leaves no doubt, and no bound exceeds what is possible.
+    follow from those of its parts (Zou, Huang and Zhang 2009). A stratum that is sampled completely
+    adds no uncertainty, and no bound exceeds what is possible.
 
     Parameters
     ----------
@@ -177,10 +177,10 @@ def assess(
     sample : Sample, path, DataArray or array of int, dims (y, x)
         Points of :func:`hsreject.draw_sample`, labelled, or their file; drawn from this map or from
         another one of the same place. An array holds reference labels on the grid of the map, 0
-        where not sampled, and is taken at the caller's word: a simple random sample of the map, or
-        of each of its classes. Points without a reference are left out, as if chance had chosen
-        them; those that nobody could label widen the intervals by all that they may be. Missing
-        points are refused, and so are those of a climb, which leaves out what it rejects.
+        where not sampled, and is trusted to be what the caller says: a simple random sample of the
+        map, or of each of its classes. Points without a reference are left out, as if chance had
+        chosen them; those that nobody could label widen the intervals to all possibilities.
+        Missing points are refused, and so are those of a climb, which leaves out what it rejects.
     confidence_level : float in (0, 1)
         Of the intervals.
     assume_random : bool
@@ -237,7 +237,7 @@ def assess(
     rejected = points.label == REJECTED
     n_rejected = int(np.count_nonzero(on_map.values == REJECTED))
     n_known = int(np.count_nonzero((points.reference > 0) & rejected))
-    unknown = n_known < min(n_rejected, 2)  # one point tells nothing about its spread
+    unknown = n_known < min(n_rejected, 2)  # a single point has no spread
     # a rejected point that nobody labelled still says that its place is not among the kept
     hidden = unknown & rejected
     points = replace(points, reference=np.where(hidden, 0, points.reference))
@@ -370,7 +370,7 @@ def _estimates(
 ) -> NDArray[np.float64]:
     """Return `STATISTICS` of ratios (quantity, 4).
 
-    Intervals hold whatever points that nobody could label may be: right if they can, or wrong.
+    Intervals hold whatever the points are that nobody could label: right if they can, or wrong.
     """
     size = len(points.classes)
     row_of = np.zeros(NODATA + 1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Certify a map: of the pixels that it keeps, at most so many are wrong, with confidence."""
+"""Certify a map: which part of it has at most a given share of wrong pixels, with confidence."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def certify(
     predicted: xr.DataArray | NDArray[Any] | None = None,
     assume_random: bool = False,
 ) -> Certificate:
-    """Return the largest part of a map of which it can be promised that few pixels are wrong.
+    """Return the largest part of a map for which a small error can be promised.
 
     The map is finished. Coverages c_1 < ... < c_m are fixed beforehand, and the confidences of the
     whole map, without any label, give the threshold of each. Of a climb
@@ -67,8 +67,8 @@ def certify(
     over all samples that could have been drawn, whatever the classifier, the confidence and the
     scene. Choosing the threshold whose errors on the sample are few enough breaks such a promise
     about every second time (``make bench ONLY=promise``). It is about all kept pixels, sampled ones
-    included: where a good part of the map is sampled, few errors there leave more to the others. A
-    stratified sample is thinned to one density.
+    included: where a large part of the map is sampled, few errors there allow more among the
+    others. A stratified sample is thinned to one density.
 
     Parameters
     ----------
@@ -87,9 +87,9 @@ def certify(
         could label or has labelled count as errors where they are kept, which keeps the promise;
         those after the last labelled one, in the order of the draw, are left out. Unlabelled points
         of a climb are still asked for. An array holds reference labels on
-        the grid of the map, 0 where not sampled, and is taken at the caller's word: every pixel of
-        the map had the same chance to be in it, independently of where it lies, of its label and of
-        its confidence, and none was used to train, tune or choose the map.
+        the grid of the map, 0 where not sampled, and is trusted to be what the caller says: every
+        pixel of the map had the same chance to be in it, independently of where it lies, of its
+        label and of its confidence, and none was used to train, tune or choose the map.
     max_error : float in (0, 1), optional
         Share of wrong pixels among the kept ones that is allowed; 0.05, or what a climb was planned
         for, which cannot be changed.
@@ -97,13 +97,13 @@ def certify(
         1 - delta; 0.9, or that of a climb.
     exclude : DataArray or array of int, dims (y, x), optional
         Not 0 at training pixels. The promise is about the others. A sample that holds some is
-        refused. Where a random sample was drawn without them, this need not be said again.
+        refused. If a random sample was drawn without them, they need not be given again.
     predicted : DataArray or array, dims (y, x), optional
         Chance of each label to be wrong (:func:`hsreject.predicted_error`): the sequence of a
-        sample that was drawn at once begins where it comes far by this prediction.
+        sample that was drawn at once begins where this prediction lets it come far.
     assume_random : bool
         Take points of unknown origin, or of a sample drawn from another map, for a simple random
-        sample of this map: at the caller's word, as an array.
+        sample of this map, as an array is.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def certify(
 
     Examples
     --------
-    A map whose surest 60 % are right:
+    A map whose most confident 60 % are right:
 
     >>> import numpy as np
     >>> import hsreject as hr
@@ -228,11 +228,15 @@ def _tested(
     if design is not None and design.kind == STRATIFIED:
         left, n_thinned, density = _thinned(points, frame, regions.thresholds)
         kept = kept & left
+    # No label may decide where to begin. Without a prediction it is where the sample will probably
+    # hold half as many points again as could pass without a single error.
     expected = sizes * density
     enough = np.flatnonzero(expected >= 1.5 * least_points(terms.max_error, terms.delta))
     otherwise = int(enough[0]) if enough.size else sizes.size - 1
     start = start_of(sizes, errors, terms, looks=expected[:, None], otherwise=otherwise)
     tests: list[Look] = []
+    # Fixed-sequence testing: every test may spend all of delta, because the first that fails is the
+    # last. A broken promise needs the first bad region of a fixed order to pass.
     while start + len(tests) < sizes.size and all(test.passed for test in tests[-1:]):
         at = start + len(tests)
         look = replace(
@@ -280,6 +284,7 @@ def _tested(
 def _cautious_rate(regions: Regions, points: Sample, start: int) -> float:
     """Return an error rate that the region which a climb begins with hardly exceeds."""
     kept, wrong = regions.answers(points.row, points.column, points.reference)
+    # each labelled point counts in the smallest region around it, at the middle of its ring
     used = np.flatnonzero(kept[-1] & points.labelled)
     depth = kept.argmax(axis=0)[used]
     middle = (regions.sizes - np.diff(regions.sizes, prepend=0) / 2) / regions.n_all
@@ -292,8 +297,8 @@ def _thinned(
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.float64]]:
     """Return which points (region, point) are left of one density, how many, and that density.
 
-    That of the sparsest stratum which a region touches: of the others the first points, in the
-    order of the draw, are left.
+    The density is that of the sparsest stratum which a region touches; of the other strata the
+    first points, in the order of the draw, are kept.
     """
     _, first, stratum, n_drawn = np.unique(
         points.stratum, return_index=True, return_inverse=True, return_counts=True
@@ -303,8 +308,11 @@ def _thinned(
     order = np.lexsort((points.id, stratum))
     rank[order] = np.arange(len(points)) - np.repeat(np.cumsum(n_drawn) - n_drawn, n_drawn)
     in_stratum = [frame.inside & (frame.label.values == value) for value in label]
+    # a region touches a stratum if it keeps its most confident pixel
     surest = [np.max(frame.levels[-1], where=mask, initial=-np.inf) for mask in in_stratum]
     touched = (np.array(surest) >= thresholds[:, None]) & (label != REJECTED)
+    # Strata were sampled at different densities. The sparsest one in a region sets the density for
+    # all: then every pixel of the region had the same chance, as in a random sample.
     share = np.where(touched, n_drawn / n_pixels, np.inf).min(axis=1, keepdims=True)
     quota = np.where(touched, np.floor(share * n_pixels + 1e-9), 0).astype(np.int64)
     density = np.where(touched, quota / n_pixels, np.inf).min(axis=1)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 WAY_OUT = (
     "Draw a sample with 'hsreject sample', or, if these points are a simple random sample of this "
-    "map and none of them served to make it, say so (assume_random=True, --assume-random)."
+    "map and none of them was used to make it, say so (assume_random=True, --assume-random)."
 )
 
 _WHOLE = re.compile(r"\d{1,5}(\.0*)?")
@@ -125,7 +125,8 @@ def given_sample(
 ) -> Sample:
     """Return the points of a sample in any form, with the labels of a map of :func:`labels_of`.
 
-    An array is taken at the caller's word; points of unknown origin only if that is given.
+    An array is trusted to be what the caller says; points of unknown origin only if the caller says
+    so.
     """
     if isinstance(sample, str | PathLike):
         sample = open_sample(sample, on_map)

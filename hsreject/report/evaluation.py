@@ -48,7 +48,7 @@ _LONGEST_TABLE = 10_001
 
 @dataclass(frozen=True)
 class NamedPoint:
-    """An operating point of an evaluation and how it came about."""
+    """An operating point of an evaluation and how it was chosen."""
 
     name: str  # "no rejection", "given mask", "largest Q" or "cheapest at cost ..."
     point: OperatingPoint
@@ -63,7 +63,7 @@ class NamedPoint:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Everything that is said about a map with rejection.
+    """The evaluation of a map with rejection.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
         points.
     label : map (y, x) of int, or path
         Assigned classes before rejection, on the same grid: a raster of one band, or a .mat or .npy
-        array (y, x), as for the next two. What a file marks as nodata takes no part.
+        array (y, x), as for the next two. What a file marks as nodata is ignored.
     confidence : map (y, x) of float, or path, optional
         Larger is more certain, NaN where there is no data: gives the whole curve.
     rejected : map (y, x) of bool, or path, optional
@@ -284,7 +284,7 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
         Costs of a rejection, in [0, 1] with an error costing 1: gives the cheapest point of each.
     block_size : float, optional
         Side in pixels of the blocks whose pixels are taken to err together, at least the distance
-        at which errors stop being alike: intervals allow for it. 16 when not given, and on small
+        over which errors are correlated: intervals allow for it. 16 when not given, and on small
         maps an eighth of the longer side.
     groups : map (y, x) of int, optional
         What errs together instead, such as the polygon that each reference pixel belongs to.
@@ -388,7 +388,7 @@ def training_warnings(
         return ()
     try:
         train = open_labels(path).values
-    except HsrejectError:  # somebody else's file of that name
+    except HsrejectError:  # another file of that name
         return ()
     n_learned = np.count_nonzero(train[place]) if train.shape == label.shape else 0
     if not n_learned:

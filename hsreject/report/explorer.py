@@ -87,7 +87,7 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
         The file to make; ``.html`` is usual.
     reference : map (y, x) of int, optional
         Classes of the pixels to measure on, 0 elsewhere; `test`, else `reference`, of the Dataset
-        when not given. Without any the page works, and says nothing of accuracy.
+        when not given. Without one the page works, and states no accuracy.
     scene : DataArray (band, y, x), optional
         For a false-color picture and, if they take less than 1.5 MB, for spectra: as 12 principal
         components of 8 bits. `image`, else `false_color`, of the Dataset when not given.
@@ -118,7 +118,7 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
 
     See Also
     --------
-    hsreject.evaluate : the report that does not move.
+    hsreject.evaluate : the static report.
 
     Examples
     --------
@@ -296,7 +296,7 @@ def _class_table(
     grid: xr.DataArray,
     classes: ClassTable | None,
 ) -> ClassTable:
-    """Return the classes that occur, with the names and colors that somebody gave them."""
+    """Return the classes that occur, with the names and colors that they were given."""
     occurring = [np.unique(stack.label[:, stack.has_data]) for stack in stacks.values()]
     occurring += [np.unique(array.values) for array in references.values()]
     values = {int(value) for value in np.concatenate(occurring)} - {NO_REFERENCE}
@@ -320,7 +320,7 @@ def _first_step(stacks: Mapping[str, MapStack]) -> int:
 
 
 def _spacing(n_pixels: int, most: int) -> int:
-    """Return every how many rows and columns at most so many pixels lie."""
+    """Return the spacing of rows and columns that leaves at most this many pixels."""
     return max(1, math.ceil(math.sqrt(n_pixels / most)))
 
 

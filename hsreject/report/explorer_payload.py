@@ -90,7 +90,7 @@ class Contents:
     grid: xr.DataArray  # of the whole map
     spacing: int = 1  # every how many of its rows and columns were taken
     group: NDArray[np.integer] | None = None  # (y, x): what errs together, instead of blocks
-    note: str = ""  # of whoever made the maps
+    note: str = ""  # by the author of the maps
 
     @cached_property
     def _known(self) -> dict[str, NDArray[np.uint8]]:
@@ -276,7 +276,7 @@ def _ground(grid: Grid, step: int) -> list[float] | None:
 
 
 def _ramp() -> list[str]:
-    """Return 255 colors from unsure, dark, to sure, bright; readable without color vision."""
+    """Return 255 colors from uncertain, dark, to certain, bright; readable without color vision."""
     colors = mpl.colormaps["cividis"](np.linspace(0, 1, 255))
     return [to_hex(color) for color in colors]
 

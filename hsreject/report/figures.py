@@ -131,7 +131,7 @@ def measures(
 def accuracy(
     curves: Curves, points: Mapping[str, OperatingPoint], pixels: str, *, isolated: Sequence[str]
 ) -> Figure:
-    """Draw the accuracy alone, with axes in the words of who uses a map."""
+    """Draw the accuracy alone, with axes in the words of map users."""
     figure, axes = new_row(1, 1.3 * COLUMN_WIDTH, 3.1)
     marked = {next(iter(curves)): points}
     RejectionCurveDisplay.from_curves(curves, isolated=isolated, marked=marked).plot(

@@ -1,4 +1,4 @@
-"""What a map with rejection amounts to, as parts of a page: the answer, maps, classes and curves.
+"""How good a map with rejection is, as parts of a page: the answer, maps, classes and curves.
 
 Everything is taken from one :class:`Evaluation` of the map as it is delivered.
 """
@@ -75,11 +75,11 @@ def headline(  # noqa: PLR0913 (one argument per thing that it says)
     files: Sequence[str] = (),
     link: tuple[str, str] | None = None,
 ) -> Headline:
-    """Return what the map is worth, in a sentence and in numbers.
+    """Return how good the map is, in a sentence and in numbers.
 
-    `beside` are more numbers; `warnings` are judgements that a reader must not miss, before those
+    `beside` are more numbers; `warnings` are what a reader must not miss, before those
     of the evaluation; `goal` is from :func:`goal_table`, where the goal is out of reach; `place`
-    tells where and when; `files` and the `link` to open next lie beside the page.
+    says where and when; `files` and the `link` to open next lie beside the page.
     """
     shown, nothing = evaluation.shown, evaluation.points[0]
     point, pixels = shown.point, evaluation.measured_on
@@ -137,7 +137,7 @@ def _about_intervals(evaluation: Evaluation) -> str:
 
 
 def statement(evaluation: Evaluation) -> str:
-    """Return what the map is worth, in the words of who uses it."""
+    """Return how good the map is, in the words of its users."""
     point, pixels = evaluation.shown.point, evaluation.measured_on
     lower, upper = evaluation.interval(evaluation.shown)
     span = "" if np.isnan(lower) else f" (95 % interval {100 * lower:.0f} to {100 * upper:.0f})"

@@ -1,4 +1,4 @@
-"""The part of a report that says what can be promised of a run, and what came of it."""
+"""The part of a report that says what can be promised of a run, and how it turned out."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ SampleFile = Annotated[
     Path, typer.Option("--sample", help="Labelled points: GeoPackage, GeoJSON, CSV.")
 ]
 ShowLabel = Annotated[
-    bool, typer.Option("--show-label", help="Tell what the map says to whoever labels.")
+    bool, typer.Option("--show-label", help="Show what the map says to the person who labels.")
 ]
 
 

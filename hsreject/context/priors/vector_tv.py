@@ -1,4 +1,4 @@
-"""Vector total variation: neighboring pixels have the same hidden field, but for sharp borders."""
+"""Vector total variation: neighboring pixels share their hidden field, except at sharp borders."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class VectorTV(Prior):
     .. math:: weight \sum_i \sqrt{ \sum_k \bigl[ (w_{i\to} (z_{k,right(i)} - z_{ki}))^2
               + (w_{i\downarrow} (z_{k,below(i)} - z_{ki}))^2 \bigr] }
 
-    The square root is over all classes and both directions, so that the borders of all classes
-    fall together and have no preferred direction. Edge weights multiply the differences, inside
-    the root: an edge of weight 0 is not there, whichever way it runs.
+    The square root is over all classes and both directions, so that all classes share their
+    borders, which have no preferred direction. Edge weights multiply the differences, inside the
+    root: an edge of weight 0 is not there, whichever way it runs.
 
     Parameters
     ----------

@@ -319,7 +319,7 @@ def _layout(dataset: Any, source: RasterSource) -> str:
 
 
 def _check_claims(dataset: Any, source: RasterSource) -> None:
-    """Raise if a file cannot hold what GDAL makes of it, or in a type that is not read."""
+    """Raise if a file cannot hold what GDAL claims, or holds a type that is not read."""
     if dataset.subdatasets:
         raise FileError(
             f"{source.path} holds {len(dataset.subdatasets)} images, not one. "
@@ -394,7 +394,7 @@ def raster_layer(info: RasterInfo, *, masked: bool = False) -> Layer:
             cache=False,
             parse_coordinates=False,
             decode_times=False,
-            # every thread has a file handle of its own, but for files without a place: rasterio
+            # every thread has its own file handle, except for files without a place: rasterio
             # would warn whenever one of them is opened
             lock=None if info.grid.transform == Affine.identity() else False,
             driver=info.driver,
@@ -505,7 +505,7 @@ def _stated_scale(info: RasterInfo) -> tuple[NDArray[np.float64], NDArray[np.flo
 
 @contextmanager
 def gdal() -> Iterator[None]:
-    """Keep GDAL silent of what is fine here, small in memory, and not waiting for dead servers."""
+    """Keep GDAL quiet about what is fine, small in memory, and not waiting for dead servers."""
     # by default GDAL keeps 5 % of the memory of the machine, and waits for ever
     limits = {
         "GDAL_CACHEMAX": _CACHE,
