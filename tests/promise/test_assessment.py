@@ -272,6 +272,19 @@ def test_classes_with_too_few_points_are_put_together() -> None:
     assert np.isfinite(found.overall_accuracy.standard_error)
 
 
+def test_a_rare_class_without_a_point_of_its_own_may_still_be_right() -> None:
+    """It is put together with others; that none of its pixels was drawn does not make it wrong."""
+    label = np.ones((40, 50), dtype=int)
+    label[0, :12], label[1, :4] = 2, 3
+    truth = label.copy()
+    truth[5, 0] = 2
+    sample = np.zeros_like(label)
+    sample[5::5, ::5] = truth[5::5, ::5]  # one of class 2, which the map calls class 1
+    found = hr.assess(label, sample).by_class.producers_accuracy.sel(category=2)
+    assert found.sel(statistic="estimate") == 0
+    assert found.sel(statistic="upper") > (truth == label)[truth == 2].mean() > 0.9
+
+
 def test_points_without_a_reference_are_left_out_with_a_warning() -> None:
     label, _, truth = ranked_map()
     sample = hr.draw_sample(label, 100).with_reference(truth)
