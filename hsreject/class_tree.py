@@ -45,31 +45,31 @@ class Group:
     value: int | None = None
 
     @classmethod
-    def from_table(cls, name: str, given: object) -> Group:
+    def from_table(cls, name: str, line: object) -> Group:
         """Return the group that a line of ``[groups]`` describes: its members, or a table."""
-        table: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {"members": given}
+        table: dict[str, Any] = dict(line) if isinstance(line, Mapping) else {"members": line}
         members, color, value = (table.pop(key, None) for key in ("members", "color", "value"))
         listed = isinstance(members, list | tuple) and all(isinstance(one, str) for one in members)
         typed = isinstance(color, str | None) and type(value) in {int, type(None)}
         if table or not listed or not typed:
             raise InputError(
                 f"The group '{name}' must list the names of its classes or groups, as in {name} = "
-                f'["first", "second"], or {{members = [...], color = "#aabbcc"}} (got {given!r}).'
+                f'["first", "second"], or {{members = [...], color = "#aabbcc"}} (got {line!r}).'
             )
         return cls(name, tuple(members), color, value)
 
 
-def groups_of(given: ClassTree | Mapping[str, Any] | Iterable[Group]) -> tuple[Group, ...]:
+def groups_of(tree_or_groups: ClassTree | Mapping[str, Any] | Iterable[Group]) -> tuple[Group, ...]:
     """Return the groups of a tree or of a section ``[groups]``."""
-    if isinstance(given, ClassTree):
-        return given.groups
-    if isinstance(given, Mapping):
-        return tuple(Group.from_table(str(name), line) for name, line in given.items())
-    groups = tuple(given) if isinstance(given, Iterable) else ()
+    if isinstance(tree_or_groups, ClassTree):
+        return tree_or_groups.groups
+    if isinstance(tree_or_groups, Mapping):
+        return tuple(Group.from_table(str(name), line) for name, line in tree_or_groups.items())
+    groups = tuple(tree_or_groups) if isinstance(tree_or_groups, Iterable) else ()
     if not groups or not all(isinstance(group, Group) for group in groups):
         raise InputError(
             'groups must list members by name, as in {"corn": ["early", "late"]} '
-            f"(got {given!r})."
+            f"(got {tree_or_groups!r})."
         )
     return groups
 

@@ -355,14 +355,14 @@ def _solve_on_support(
         # Every round but the last sets a coordinate to exactly 0 and none back, so the loop ends.
         support = np.flatnonzero(coef)
         inner, now = curvature[np.ix_(support, support)], coef[support]
-        wanted = slope[support] + penalty * np.sign(now)
+        gradient = slope[support] + penalty * np.sign(now)
         try:
-            move = -cho_solve(cho_factor(inner, check_finite=False), wanted, check_finite=False)
+            move = -cho_solve(cho_factor(inner, check_finite=False), gradient, check_finite=False)
         except LinAlgError:
             return  # no curvature in some direction: coordinate descent goes on alone
         crossing = np.flatnonzero((now + move) * now < 0)
         if len(crossing):
-            move = _stop_at_zero(inner, wanted, now, move, crossing)
+            move = _stop_at_zero(inner, gradient, now, move, crossing)
         coef[support] += move
         slope += curvature[:, support] @ move
         if not len(crossing):
@@ -371,7 +371,7 @@ def _solve_on_support(
 
 def _stop_at_zero(
     inner: FloatArray,
-    wanted: FloatArray,
+    gradient: FloatArray,
     now: FloatArray,
     move: FloatArray,
     crossing: NDArray[np.intp],
@@ -379,7 +379,7 @@ def _stop_at_zero(
     """Return the move, cut so that no coordinate changes sign."""
     clipped = move.copy()
     clipped[crossing] = -now[crossing]
-    if wanted @ clipped + clipped @ inner @ clipped / 2 < 0:
+    if gradient @ clipped + clipped @ inner @ clipped / 2 < 0:
         return clipped
     # Up to the first zero no sign changes, so the penalty is linear there and the objective is the
     # quadratic whose minimum is the full move: every part of the way towards it goes down. The

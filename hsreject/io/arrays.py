@@ -185,8 +185,8 @@ class Layer:
 
     def read(self, bands: slice, rows: slice, columns: slice) -> NDArray[Any]:
         """Read a block (band, y, x): a view of it in the order of the file."""
-        wanted = dict(zip(AXES, (bands, rows, columns), strict=True))
-        block = self.part(tuple(wanted[axis] for axis in self.axes))
+        window = dict(zip(AXES, (bands, rows, columns), strict=True))
+        block = self.part(tuple(window[axis] for axis in self.axes))
         axes = self.axes
         if "b" not in axes:
             axes, block = f"b{axes}", block[None]
@@ -380,13 +380,13 @@ class Pixels:
         file: turning spectra into bands takes longer than reading them. A large one is turned here,
         while it passes through the cache, because copying it later would be slow.
         """
-        wanted = [np.arange(size)[part] for size, part in zip(self.shape, key, strict=True)]
-        bands, rows, columns = (np.atleast_1d(places) for places in wanted)
+        indices = [np.arange(size)[part] for size, part in zip(self.shape, key, strict=True)]
+        bands, rows, columns = (np.atleast_1d(places) for places in indices)
         shape = (bands.size, rows.size, columns.size)
         large = math.prod(shape) * self.dtype.itemsize > _LARGE
         axes = self.layers[0].axes
         block = _empty(shape, self.dtype, AXES if large or "b" not in axes else axes)
-        squeezed = tuple(slice(None) if places.ndim else 0 for places in wanted)
+        squeezed = tuple(slice(None) if places.ndim else 0 for places in indices)
         if block.size == 0:
             return block[squeezed]
         across = slice(int(columns.min()), int(columns.max()) + 1)
@@ -650,7 +650,7 @@ def _read_matlab_hdf5(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[
 def _read_mat(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[Any]:
     from scipy.io import loadmat, whosmat  # noqa: PLC0415  (slow)
 
-    kept_as = next(kind for found, _, kind in whosmat(path) if found == name)
+    kept_as = next(kind for title, _, kind in whosmat(path) if title == name)
     values = np.asarray(loadmat(path, variable_names=[name])[name][key])
     check_real(values.dtype, path)
     return values.astype(_MATLAB_TYPES[kept_as], copy=False)

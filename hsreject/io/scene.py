@@ -269,13 +269,13 @@ def _wavelength_list(arrays: list[Layer]) -> Layer | None:
 def _band_axis(
     array: Layer,
     centres: NDArray[np.float64] | None,
-    given: int | None,
+    stated: int | None,
 ) -> tuple[int, str]:
     """Return which axis holds the bands, as a user says, by its length or looks, and a note."""
-    if given is not None:
-        if given not in range(-3, 3):
-            raise InputError(f"band_axis must be 0, 1 or 2, or -1 for the last (got {given}).")
-        return given % 3, ""
+    if stated is not None:
+        if stated not in range(-3, 3):
+            raise InputError(f"band_axis must be 0, 1 or 2, or -1 for the last (got {stated}).")
+        return stated % 3, ""
     first, middle, last = array.stored_shape
     axis, reason = 2, "MATLAB scenes have it last"
     if centres is not None and array.stored_shape.count(centres.size) == 1:

@@ -320,15 +320,15 @@ def _strata(
     of_label = np.searchsorted(labels, points.label)
     counts = np.bincount(of_label[clear], minlength=labels.size)
     # kept classes with fewer than two points are put together, if need be with the next larger
-    kept = np.flatnonzero(labels != REJECTED)
-    kept = kept[np.argsort(counts[kept], kind="stable")]
-    n_few = int(np.count_nonzero((counts[kept] < 2) & (counts[kept] < sizes[kept])))
-    if n_few and counts[kept].sum() < 2:
+    rows = np.flatnonzero(labels != REJECTED)
+    rows = rows[np.argsort(counts[rows], kind="stable")]
+    n_few = int(np.count_nonzero((counts[rows] < 2) & (counts[rows] < sizes[rows])))
+    if n_few and counts[rows].sum() < 2:
         raise InputError("Fewer than two of the kept pixels have a reference. Label more points.")
     if n_few:
-        n_few = max(n_few, int(np.searchsorted(np.cumsum(counts[kept]), 2)) + 1)
+        n_few = max(n_few, int(np.searchsorted(np.cumsum(counts[rows]), 2)) + 1)
     group = np.arange(labels.size)
-    group[kept[:n_few]] = kept[:n_few].min(initial=labels.size)
+    group[rows[:n_few]] = rows[:n_few].min(initial=labels.size)
     _, group = np.unique(group, return_inverse=True)
     return group[of_label], np.bincount(group, sizes).astype(np.float64), (group, labels)
 
@@ -353,10 +353,10 @@ def _quantities(
         codes = np.array([REJECTED, *classes.values])
         agree[:, :-1] |= tree.holds(codes[:, None], codes)
     value = np.arange(1, size + 1)[:, None, None]
-    mapped, real, kept = label == value, reference == value, label > 0
-    right_area = real & (kept | (not kept_only))
-    right = np.concatenate([(kept & agree)[None], mapped & agree, mapped & real, right_area])
-    wrong = np.concatenate([(kept & ~agree)[None], mapped & ~agree, ~mapped & real, ~right_area])
+    mapped, real, on_map = label == value, reference == value, label > 0
+    right_area = real & (on_map | (not kept_only))
+    right = np.concatenate([(on_map & agree)[None], mapped & agree, mapped & real, right_area])
+    wrong = np.concatenate([(on_map & ~agree)[None], mapped & ~agree, ~mapped & real, ~right_area])
     return right, wrong
 
 

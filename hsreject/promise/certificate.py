@@ -194,13 +194,13 @@ class Certificate:
         promised = [one for one in self.by_class if one.threshold is not None]
         others = ", ".join(one.class_name for one in self.by_class if one.threshold is None)
         overlapping = sum(one.n_pixels for one in self.by_class) > self.n_pixels
-        kept = ", ".join(f"{one.class_name} {percent(one.coverage, 0)}" for one in promised)
+        listing = ", ".join(f"{one.class_name} {percent(one.coverage, 0)}" for one in promised)
         return (
             f"With {percent(self.confidence_level)} confidence, "
             f"{'each on its own' if self.per_class == EACH else 'all together'}, at most "
             f"{percent(self.max_error)} of the pixels kept as each of these "
             f"{'classes and groups' if overlapping else 'classes'} are wrong, and so much of them "
-            f"is kept: {kept}; of all {self.n_pixels} pixels {percent(self.coverage, 1)}, after "
+            f"is kept: {listing}; of all {self.n_pixels} pixels {percent(self.coverage, 1)}, after "
             f"{self.n_points} labels ({self.drawn})."
         ) + (f" Cannot be promised: {others}." if others else "")
 

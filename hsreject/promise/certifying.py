@@ -217,7 +217,7 @@ def _tested(
     """Return what a fixed sequence of tests certifies, from a start that no label decides."""
     errors = regions.predicted_errors(predicted)
     sizes, design, n_all = regions.sizes, points.design, frame.n_pixels
-    kept, wrong = regions.answers(points.row, points.column, points.reference)
+    keep, wrong = regions.answers(points.row, points.column, points.reference)
     n_hidden = 0 if design is None else max(n_all - design.n_pixels, 0)
     if terms.max_error * n_hidden > _MOST_HIDDEN:
         raise InputError(
@@ -227,7 +227,7 @@ def _tested(
     n_thinned, density = np.zeros_like(sizes), np.full(sizes.size, len(points) / n_all)
     if design is not None and design.kind == STRATIFIED:
         left, n_thinned, density = _thinned(points, frame, regions.thresholds)
-        kept = kept & left
+        keep = keep & left
     # No label may decide where to begin. Without a prediction it is where the sample will probably
     # hold half as many points again as could pass without a single error.
     expected = sizes * density
@@ -241,8 +241,8 @@ def _tested(
         at = start + len(tests)
         look = replace(
             Look.at(regions, at),
-            n_kept=int(kept[at].sum()),
-            n_errors=int((kept[at] & wrong[at]).sum()),
+            n_kept=int(keep[at].sum()),
+            n_errors=int((keep[at] & wrong[at]).sum()),
             n_thinned=int(n_thinned[at]),
             density=float(density[at]) if n_thinned[at] else 0.0,
         )
@@ -283,10 +283,10 @@ def _tested(
 
 def _cautious_rate(regions: Regions, points: Sample, start: int) -> float:
     """Return an error rate that the region which a climb begins with hardly exceeds."""
-    kept, wrong = regions.answers(points.row, points.column, points.reference)
+    keep, wrong = regions.answers(points.row, points.column, points.reference)
     # each labelled point counts in the smallest region around it, at the middle of its ring
-    used = np.flatnonzero(kept[-1] & points.labelled)
-    depth = kept.argmax(axis=0)[used]
+    used = np.flatnonzero(keep[-1] & points.labelled)
+    depth = keep.argmax(axis=0)[used]
     middle = (regions.sizes - np.diff(regions.sizes, prepend=0) / 2) / regions.n_all
     share = float(regions.sizes[start] / regions.n_all)
     return cautious_rate(wrong[depth, used], middle[depth], share)
@@ -320,11 +320,11 @@ def _thinned(
 
 
 def _lost_classes(
-    frame: Frame, label: NDArray[np.integer], kept: NDArray[np.bool_]
+    frame: Frame, label: NDArray[np.integer], keep: NDArray[np.bool_]
 ) -> tuple[str, ...]:
     """Return the names of classes that lost more than nine tenths of their pixels."""
     counts = np.bincount(label[frame.inside])
-    left = np.bincount(label[frame.inside & kept], minlength=counts.size)
+    left = np.bincount(label[frame.inside & keep], minlength=counts.size)
     gone = [int(value) for value in np.flatnonzero(left < 0.1 * counts) if value != REJECTED]
     return tuple(map(class_table(frame.label).completed(gone).name_of, gone))
 
@@ -364,7 +364,7 @@ def _climbed(sample: Sample, *, climbs: list[Climb], plan: Design, frame: Frame)
         n_cannot_tell=int(np.count_nonzero(sample.reference == CANNOT_TELL)),
         per_class=plan.per_class,
     )
-    parts, kept = [], np.zeros(frame.label.shape, dtype=bool)
+    parts, kept_pixels = [], np.zeros(frame.label.shape, dtype=bool)
     for climb in climbs:
         walk, regions = climb.walk(climb.outcome(sample)), climb.regions
         mine = regions.members(sample.label)
@@ -384,19 +384,19 @@ def _climbed(sample: Sample, *, climbs: list[Climb], plan: Design, frame: Frame)
         )
         if part.threshold is not None:
             members = regions.members(frame.label.values)
-            kept |= frame.inside & members & (frame.levels[regions.level] >= part.threshold)
+            kept_pixels |= frame.inside & members & (frame.levels[regions.level] >= part.threshold)
         elif finished:
             rate = _cautious_rate(regions, sample, climb.start)
             hint = smallest_error(int(regions.sizes[climb.start]), rate, climb.terms)
             part = replace(part, smallest_error=hint)
         parts.append(part)
     if not plan.per_class:
-        lost = _lost_classes(frame, frame.label.values, kept) if kept.any() else ()
+        lost = _lost_classes(frame, frame.label.values, kept_pixels) if kept_pixels.any() else ()
         return replace(parts[0], lost_classes=lost)
     return replace(
         whole,
         by_class=tuple(parts),
-        n_promised=int(np.count_nonzero(kept)),
+        n_promised=int(np.count_nonzero(kept_pixels)),
         finished=all(one.finished for one in parts),
         n_more=min((one.n_more for one in parts if one.n_more), default=None),
         smallest_error=min(

@@ -177,12 +177,12 @@ class Regions:
         That of a label is wrong at all regions or none. Coarser answers are right down to some
         threshold, below which they are too fine.
         """
-        kept = self.depth((row, column)) <= np.arange(self.sizes.size)[:, None]
+        keep = self.depth((row, column)) <= np.arange(self.sizes.size)[:, None]
         label, tree = self.frame.label.values[row, column], self.frame.tree
         if self.below is not None:
-            return kept, np.broadcast_to(~np.isin(reference, self.below), kept.shape)
+            return keep, np.broadcast_to(~np.isin(reference, self.below), keep.shape)
         if tree is None:
-            return kept, np.broadcast_to(label != reference, kept.shape)
+            return keep, np.broadcast_to(label != reference, keep.shape)
         # Answers get finer as the threshold falls, and a finer answer of the same path is right
         # only if all coarser ones are. So it is enough to know how many of the finest are wrong:
         # the answer is wrong from the threshold on at which the first of them is given.
@@ -192,7 +192,7 @@ class Regions:
         limits = np.full((tree.n_levels + 1, label.size), np.inf)
         limits[0] = -np.inf
         limits[1:-1] = self.frame.levels[:-1, row, column]
-        return kept, self.thresholds[:, None] <= limits[n_wrong, np.arange(label.size)]
+        return keep, self.thresholds[:, None] <= limits[n_wrong, np.arange(label.size)]
 
     def predicted_errors(
         self, predicted: xr.DataArray | NDArray[Any] | None

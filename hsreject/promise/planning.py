@@ -93,8 +93,8 @@ def error_of_curve(confidence: xr.DataArray | NDArray[Any], curve: xr.Dataset) -
     # Thresholds fall, so what a point keeps beyond the one before lies between two thresholds.
     # A lower threshold may turn a right group into a wrong class: no count is negative.
     right, wrong = (
-        np.maximum(np.diff(kept[order].astype(float), prepend=0), 0)
-        for kept in (counts.accurate_kept, counts.misclassified_kept)
+        np.maximum(np.diff(column[order].astype(float), prepend=0), 0)
+        for column in (counts.accurate_kept, counts.misclassified_kept)
     )
     used = np.isfinite(threshold) & (right + wrong > 0)
     both = (right + wrong)[used]

@@ -213,8 +213,8 @@ class Rejector(ABC):
             threshold makes all points these are (y, x); else they are (operating_point, y, x), and
             so is `rejected`.
         """
-        wanted = np.union1d(_SWEPT, [] if fraction is None else [fraction])
-        planes = [self.reject(maps, fraction=share, progress=progress) for share in wanted]
+        fractions = np.union1d(_SWEPT, [] if fraction is None else [fraction])
+        planes = [self.reject(maps, fraction=share, progress=progress) for share in fractions]
         points = []
         for plane in planes:
             used, correct = reference_pixels(plane["label"], reference)

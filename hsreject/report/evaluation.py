@@ -105,8 +105,8 @@ class Evaluation:
 
     def interval(self, named: NamedPoint) -> tuple[float, float]:
         """Return the 95 % interval of the accuracy of what a point keeps."""
-        kept = ~self.samples.at(self._rejected_at(named))
-        return self.clumps.interval(self.samples.correct, kept)
+        kept_samples = ~self.samples.at(self._rejected_at(named))
+        return self.clumps.interval(self.samples.correct, kept_samples)
 
     @property
     def shown(self) -> NamedPoint:
@@ -177,8 +177,8 @@ class Evaluation:
 
     def untested_classes(self) -> tuple[int, ...]:
         """Return the classes that the map keeps, but none of their reference pixels."""
-        kept = ~self.samples.at(self.rejected)
-        gone = np.setdiff1d(self.samples.reference, self.samples.reference[kept])
+        kept_samples = ~self.samples.at(self.rejected)
+        gone = np.setdiff1d(self.samples.reference, self.samples.reference[kept_samples])
         lost = self.lost_classes()
         return tuple(v for v in self.classes.values if v in gone and v not in lost)
 
@@ -375,16 +375,16 @@ def as_dataset(maps: Mapping[str, xr.DataArray]) -> xr.Dataset:
 
 
 def training_warnings(
-    given: MapOrPath, label: xr.DataArray, place: tuple[NDArray[np.intp], ...]
+    source: MapOrPath, label: xr.DataArray, place: tuple[NDArray[np.intp], ...]
 ) -> tuple[str, ...]:
     """Warn if a map has learned from the pixels at `place` that it is measured on.
 
     That is so if a run has recorded them as training pixels beside the map. Returns the warning.
     """
-    if not isinstance(given, str | PathLike):
+    if not isinstance(source, str | PathLike):
         return ()
-    path = Path(given).with_name(TRAIN_FILE)
-    if not path.is_file() or path == Path(given):
+    path = Path(source).with_name(TRAIN_FILE)
+    if not path.is_file() or path == Path(source):
         return ()
     try:
         train = open_labels(path).values
@@ -444,7 +444,7 @@ def _classes_of(reference: xr.DataArray, samples: EvaluationSamples) -> ClassTab
 
 def summary_lines(evaluation: Evaluation) -> list[str]:
     """Return what people quote in words: pixels, area under the curve, agreement of the kept."""
-    samples, kept, curve = evaluation.samples, evaluation.agreement, evaluation.curve
+    samples, agreement, curve = evaluation.samples, evaluation.agreement, evaluation.curve
     lines = [
         f"{samples.correct.size} pixels with reference and data, "
         f"{samples.n_without_data} with reference only"
@@ -457,11 +457,11 @@ def summary_lines(evaluation: Evaluation) -> list[str]:
             f"A with 10 % rejected: {float(accuracy_at(curve, 0.1)[0]):.4f}",
         ]
     lines.append(
-        f"kept at '{evaluation.shown.name}': average accuracy {kept.average_accuracy:.4f}, "
-        f"kappa {kept.kappa:.4f}"
+        f"kept at '{evaluation.shown.name}': average accuracy {agreement.average_accuracy:.4f}, "
+        f"kappa {agreement.kappa:.4f}"
     )
-    if kept.unkept_classes:
-        names = ", ".join(evaluation.classes.name_of(value) for value in kept.unkept_classes)
+    if agreement.unkept_classes:
+        names = ", ".join(evaluation.classes.name_of(value) for value in agreement.unkept_classes)
         lines.append(f"rejected completely: {names}")
     return lines
 

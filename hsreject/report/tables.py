@@ -47,19 +47,19 @@ def class_table(evaluation: Evaluation) -> xr.Dataset:
         nothing are NaN.
     """
     samples, clumps, correct = evaluation.samples, evaluation.clumps, evaluation.samples.correct
-    kept = ~samples.at(evaluation.rejected)
+    kept_samples = ~samples.at(evaluation.rejected)
     rows = []
     for value in evaluation.classes.values:
         member, mapped = samples.reference == value, samples.label == value
         row: dict[str, float] = {
             "reference_pixels": int(member.sum()),
-            "reference_pixels_kept": int((member & kept).sum()),
-            "label_pixels_kept": int((mapped & kept).sum()),
+            "reference_pixels_kept": int((member & kept_samples).sum()),
+            "label_pixels_kept": int((mapped & kept_samples).sum()),
         }
         for name, whole in (("user_accuracy", mapped), ("producer_accuracy", member)):
-            low, high = clumps.interval(correct, whole & kept)
+            low, high = clumps.interval(correct, whole & kept_samples)
             row |= {
-                name: _share(correct, whole & kept),
+                name: _share(correct, whole & kept_samples),
                 f"{name}_lower": low,
                 f"{name}_upper": high,
             }

@@ -228,7 +228,7 @@ def data_length(fields: Mapping[str, str], *, path: Path) -> int:
     if data_type not in _ITEM_SIZES:
         raise FileError(
             f"{path}: unknown data type {data_type}. "
-            f"ENVI knows {', '.join(str(known) for known in _ITEM_SIZES)}."
+            f"ENVI knows {', '.join(str(code) for code in _ITEM_SIZES)}."
         )
     if data_type in {6, 9}:
         raise FileError(
@@ -276,18 +276,20 @@ def _check_values(fields: Mapping[str, str], *, path: Path) -> None:
 
 def check_length(fields: Mapping[str, str], *, header: Path, data: Path) -> list[str]:
     """Raise if the data file is shorter than its header says; note if it is longer."""
-    wanted = data_length(fields, path=header)
+    expected = data_length(fields, path=header)
     length = data.stat().st_size
     compressed = _whole_number(fields, "file compression", path=header, default=0) != 0
     most = 1032 if compressed else 1  # no deflate stream shrinks by more than 1032 to 1
-    if length * most < wanted:
+    if length * most < expected:
         raise FileError(
             f"{data} is shorter than its header says: {header.name} describes "
             f"{fields['lines']} lines x {fields['samples']} samples x {fields['bands']} bands, "
-            f"{wanted} bytes, but the file has {length}. Copy it again or correct the header."
+            f"{expected} bytes, but the file has {length}. Copy it again or correct the header."
         )
-    if length > wanted and not compressed:
-        return [f"{data.name} is longer than its header says by {length - wanted} bytes: not read."]
+    if length > expected and not compressed:
+        return [
+            f"{data.name} is longer than its header says by {length - expected} bytes: not read."
+        ]
     return []
 
 
@@ -305,16 +307,16 @@ def check_esri_length(text: str, *, header: Path, data: Path) -> None:
     try:
         rows, columns = int(fields["NROWS"]), int(fields["NCOLS"])
         bands, bits = int(fields.get("NBANDS", 1)), int(fields.get("NBITS", 8))
-        wanted = int(fields.get("SKIPBYTES", 0)) + -(-rows * columns * bands * bits // 8)
+        expected = int(fields.get("SKIPBYTES", 0)) + -(-rows * columns * bands * bits // 8)
     except ValueError as error:
         raise FileError(f"{header} is an Esri header with a broken number: {error}.") from None
     if min(rows, columns, bands, bits) < 1:
         raise FileError(f"{header} is an Esri header without pixels: every size must be above 0.")
     length = data.stat().st_size
-    if length < wanted:
+    if length < expected:
         raise FileError(
             f"{data} is shorter than its header says: the Esri header {header.name} describes "
-            f"{rows} rows x {columns} columns x {bands} bands of {bits} bits, {wanted} bytes, "
+            f"{rows} rows x {columns} columns x {bands} bands of {bits} bits, {expected} bytes, "
             f"but the file has {length}. Copy it again or correct the header."
         )
 
@@ -329,10 +331,10 @@ def _esri_fields(text: str) -> dict[str, str]:
 
 def header_of(data: Path) -> Path | None:
     """Return the header beside a data file: `x.img.hdr` before `x.hdr`, as GDAL looks for it."""
-    for wanted in (data.name + HEADER, data.stem + HEADER):
-        alike = _named(data, {wanted})
+    for name in (data.name + HEADER, data.stem + HEADER):
+        alike = _named(data, {name})
         if alike:
-            return next((path for path in alike if path.name == wanted), alike[0])
+            return next((path for path in alike if path.name == name), alike[0])
     return None
 
 
@@ -411,6 +413,6 @@ def _named(beside: Path, names: set[str]) -> list[Path]:
     if isinstance(beside, RemotePath):  # servers do not list what they have
         asked = [beside.with_name(name) for name in sorted(names)]
         return [path for path in asked if path.is_file()]
-    wanted = {name.lower() for name in names}
+    lowered = {name.lower() for name in names}
     there = sorted(beside.parent.iterdir())
-    return [path for path in there if path.name.lower() in wanted and path.is_file()]
+    return [path for path in there if path.name.lower() in lowered and path.is_file()]
