@@ -370,11 +370,11 @@ def _work(
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a case."""
+    """The outcome of a case."""
 
     number: int
     kind: str
-    found: str
+    verdict: str
     seconds: float
 
 
@@ -431,10 +431,10 @@ def main() -> None:
     counts: Counter[str] = Counter()
     slowest = 0.0
     for case in fuzz(options.n, first=options.first, seed=options.seed, keep=options.keep):
-        counts[case.found if case.found in FINE else "wrong"] += 1
+        counts[case.verdict if case.verdict in FINE else "wrong"] += 1
         slowest = max(slowest, case.seconds)
-        if case.found not in FINE:
-            sys.stdout.write(f"{case.number:6d} {case.kind}: {case.found[:300]}\n")
+        if case.verdict not in FINE:
+            sys.stdout.write(f"{case.number:6d} {case.kind}: {case.verdict[:300]}\n")
         if case.number % 1000 == 999:
             sys.stdout.write(f"{case.number + 1}: {dict(counts)}\n")
         sys.stdout.flush()
