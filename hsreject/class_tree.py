@@ -96,7 +96,7 @@ class ClassTree:
     See Also
     --------
     hsreject.HierarchicalRejector : answers with its groups.
-    hsreject.level_curve : what groups are worth.
+    hsreject.level_curve : how good groups are.
     hsreject.ClassTable : the leaves.
 
     Examples

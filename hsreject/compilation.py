@@ -17,7 +17,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 FloatArray = NDArray[np.floating[Any]]
 Number = float | np.floating[Any]
 
-# Of fastmath only what cannot change a result but for the sign of a zero. Fused products and
+# Of fastmath only what cannot change a result except for the sign of a zero. Fused products and
 # reciprocals ("contract", "arcp") gain under 5 % and round in an order that the compiler chooses
 # anew wherever a function is inlined: kernels loaded from disk then differ in the last digit from
 # those compiled in this process, and so do machines.

@@ -114,7 +114,7 @@ class TwoExperts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no ty
         spreads = [_shrunken_covariance(group) for group in groups if len(group) > 1]
         covariance = np.mean(spreads, axis=0) if spreads else np.eye(X.shape[1])
         # With S the mean covariance the score of class k is x' S^-1 m_k - m_k' S^-1 m_k / 2. There
-        # is no log of a prior, because training pixels do not tell how common classes are.
+        # is no log of a prior, because training pixels do not show how common classes are.
         self.coef_ = np.linalg.lstsq(covariance, means.T, rcond=None)[0]
         self.intercept_ = -0.5 * np.einsum("kj,jk->k", means, self.coef_)
         return self

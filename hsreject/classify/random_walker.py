@@ -35,7 +35,7 @@ GRAPHS = ((3.0, 0.0), (10.0, 1.0))
 LEAK = 1e-4
 
 HALO = 64
-"""Pixels around a window that decide about its walkers, but for a thousandth of the labels."""
+"""Pixels around a window that decide all but a thousandth of its labels."""
 
 _LEAST_SINGLE = 1e-5  # leak from which single precision will do: at 1e-4 it errs by 5e-5
 

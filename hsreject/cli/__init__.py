@@ -37,7 +37,7 @@ from hsreject.cli.train_command import train_command
 from hsreject.errors import HsrejectError, HsrejectWarning
 
 BAD_INPUT = 2
-STOPPED = 130  # what typer makes of Ctrl-C
+STOPPED = 130  # how typer ends after Ctrl-C
 TERMINATED = 143
 _SYSTEM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
 

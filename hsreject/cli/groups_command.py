@@ -30,7 +30,7 @@ def groups_command(
 ) -> None:
     """Propose groups of classes that the map confuses with each other, as a file to edit.
 
-    They come from the test pixels of the run, which the classifier has not learnt from. Rename and
+    They come from the test pixels of the run, which the classifier has not learned from. Rename and
     regroup them as the land cover asks for, and copy [groups] into the configuration: the map then
     answers with a group where the class is unclear. Nothing is grouped without that.
     """

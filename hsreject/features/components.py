@@ -48,7 +48,7 @@ def principal_components(
 ) -> NDArray[np.float64]:
     """Return the first `count` principal components (component, y, x) of an image (band, y, x).
 
-    Only `valid` pixels (y, x) take part; the others are 0.
+    Only `valid` pixels (y, x) count; the others are 0.
     """
     spectra = image[:, valid].astype(np.float64)
     if not np.isfinite(spectra).all():

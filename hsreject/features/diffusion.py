@@ -31,7 +31,7 @@ _LARGEST_WHOLE = 2**19  # pixels that are worked on at once; the factor of one g
 _WINDOW = 512  # pixels: the side of the windows that larger scenes are cut into
 
 HALO = 32
-"""Pixels around a window that decide about its features at t = 300, but for a ten-thousandth."""
+"""Pixels around a window that decide its features at t = 300 to a ten-thousandth."""
 
 Solver = Callable[["NDArray[Any]"], "NDArray[Any]"]
 """A function from right-hand sides (node, column) to the solutions of a linear system."""
@@ -177,7 +177,7 @@ def with_halo(
     n_outputs: int,
     dtype: DTypeLike,
 ) -> Any:
-    """Return what `kernel` makes of each chunk (band, y, x) of a dask array and what is around it.
+    """Return `kernel` of each chunk (band, y, x) of a dask array and what is around it.
 
     It sees `depths` pixels beyond the chunk along each axis, which are cut off the result.
     """
@@ -199,7 +199,7 @@ def in_windows(cube: xr.DataArray) -> xr.DataArray:
 
 
 def windows_of(n_rows: int, n_columns: int) -> int:
-    """Return how many windows a scene of so many rows and columns is cut into; 1: it is not cut."""
+    """Return how many windows a scene of this size is cut into; 1: it is not cut."""
     whole = n_rows * n_columns <= _LARGEST_WHOLE
     return 1 if whole else -(-n_rows // _WINDOW) * -(-n_columns // _WINDOW)
 

@@ -31,7 +31,7 @@ SampleFunction = Callable[["NDArray[Any]"], "NDArray[Any]"]
 """A function of samples (n_samples, n_features) that treats each of them by itself."""
 
 RowProgress = Callable[[float, float], None]
-"""A function that is told how many rows are done, and how many there are."""
+"""A function called with how many rows are done, and how many there are."""
 
 
 def feature_dtype(dtype: DTypeLike) -> np.dtype[Any]:

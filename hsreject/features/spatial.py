@@ -17,7 +17,7 @@ from hsreject.registry import check_number
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_TRUNCATE = 4.0  # the Gaussian ends at so many standard deviations
+_TRUNCATE = 4.0  # the Gaussian ends at this many standard deviations
 
 
 class Coordinates(SceneTransformer):

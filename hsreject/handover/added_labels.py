@@ -47,7 +47,7 @@ def added_labels(
 
 
 def _answers(path: str | PathLike[str], labels: xr.DataArray) -> Sample:
-    """Return the points of a file that somebody has given a class."""
+    """Return the points of a file that have a class."""
     with warnings.catch_warnings():  # of classes that a map does not know: the caller asks
         warnings.simplefilter("ignore", HsrejectWarning)
         points = open_sample(path, labels)

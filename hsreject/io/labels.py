@@ -185,7 +185,7 @@ class StatedClasses:
 
 @dataclass(frozen=True, eq=False)
 class _StoredLabels:
-    """Labels as they stand in the file, before they are checked."""
+    """Labels as they are in the file, before they are checked."""
 
     values: NDArray[Any]
     dtype: np.dtype[Any]

@@ -157,8 +157,8 @@ def write_maps(
 ) -> None:
     """Write several maps in one pass over their blocks: what they share is computed once.
 
-    None of them appears before all are complete. `tags` stand in each GeoTIFF; other options as for
-    :func:`write_map`.
+    None of them appears before all are complete. `tags` are written into each GeoTIFF; other
+    options as for :func:`write_map`.
     """
     targets = [Path(path) for path in maps]
     formats = [_format(path) for path in targets]
@@ -249,7 +249,7 @@ def _truth_map(array: xr.DataArray) -> xr.DataArray:
 
 
 def _envi_side_files(path: Path, _raster: Raster) -> list[str]:
-    """Return the names of the files that may stand beside an ENVI file and belong to it."""
+    """Return the names of the files that may lie beside an ENVI file and belong to it."""
     shared = [] if _has_namesake(path) else [path.with_suffix(HEADER).name]
     return [*shared, f"{path.name}{HEADER}", f"{path.name}.aux.xml"]
 

@@ -226,7 +226,7 @@ def make_cube(stored: StoredScene, *, chunks: Any) -> xr.DataArray:
 def _read_bare_array(
     path: Path, kind: Kind, *, variable: str | None, band_axis: int | None
 ) -> StoredScene:
-    """Return the scene in a bare array; wavelengths may stand in a list beside it."""
+    """Return the scene in a bare array; wavelengths may be in a list beside it."""
     arrays = stored_arrays(path, kind)
     array = choose_array(arrays, path=path, n_axes=3, what="scene", variable=variable)
     if array.dtype.kind == "b":

@@ -67,7 +67,7 @@ class BandInfo:
 
 @dataclass(frozen=True)
 class _Stated:
-    """Wavelengths and widths as they stand in the file, with the unit it states."""
+    """Wavelengths and widths as they are in the file, with the unit it states."""
 
     centre: NDArray[np.float64]
     unit: str | None

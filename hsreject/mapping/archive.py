@@ -73,7 +73,7 @@ def map_archive(
     n_workers: int | None = None,
     progress: ProgressCallback = no_progress,
 ) -> Iterator[dict[str, str]]:
-    """Map every scene into a folder of its own inside `out`, and yield what became of each.
+    """Map every scene into a folder of its own inside `out`, and yield the outcome of each.
 
     Scenes that were mapped before with the same model and options are skipped, also those of a call
     that was stopped; a scene that fails does not stop the others.

@@ -35,7 +35,7 @@ class Blocks:
 
     shape: tuple[int, int]  # rows and columns of the scene
     side: int  # largest number of rows and columns of a block, unless the halo is larger
-    halo: int  # how many pixels around a block take part in its solution
+    halo: int  # how many pixels around a block are solved with it
     n_workers: int  # how many blocks are worked on at once
     piece: tuple[int, int]  # rows and columns that are read and classified at a time
     reach: int = 0  # pixels around a piece that decide about its probabilities

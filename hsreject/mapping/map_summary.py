@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ClassShare:
-    """How many pixels were answered with a class or a group, and what became of the others.
+    """How many pixels were answered with a class or a group, and what happened to the others.
 
     The others were labelled with the class, but rejected or answered with a group that holds it.
     """

@@ -120,7 +120,7 @@ def propose_groups(
     Parameters
     ----------
     label, reference : arrays of int, any shape
-        Assigned and true classes of pixels that the classifier has not learnt from.
+        Assigned and true classes of pixels that the classifier has not learned from.
     classes : ClassTable
         Their names.
     least : float in (0, 1)

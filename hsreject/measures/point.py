@@ -211,8 +211,8 @@ class OperatingPoint(Counts):
     accurate_kept, misclassified_kept, accurate_rejected, misclassified_rejected : int or float
         Numbers (or weights) of samples; not negative, not all 0.
     threshold : float
-        Confidences below it are rejected; NaN where no threshold drives the rejection. It takes no
-        part in comparing points, nor does `index`.
+        Confidences below it are rejected; NaN where no threshold drives the rejection. Comparing
+        points ignores it, and `index`.
     index : int
         Place in the curve that the point was taken from, -1 if from none:
         ``curve.isel(operating_point=point.index)`` has all other columns of the point.

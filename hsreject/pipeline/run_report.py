@@ -341,7 +341,7 @@ def _system_table(summary: xr.Dataset, columns: Mapping[str, list[str]], caption
 
 
 def _notes(summary: xr.Dataset, *, without: Collection[str] = ()) -> str:
-    """Return what the headings mean, and the rows that stand for comparison."""
+    """Return what the headings mean, and the rows to compare with."""
     names = list(map(str, summary[SYSTEM].values))
     notes = [f"{name}: {text}." for name, text in _NOTES.items() if name not in without]
     notes += [text for name, text in _NOTES_OF_ROWS.items() if name in names]

@@ -75,7 +75,7 @@ class Certificate:
         Of a climb that may go on: how many more labels are likely to certify its next step.
     n_needed, smallest_error : int or None, float or None
         Where nothing can be certified: labels of a climb that would almost surely certify
-        something, and the smallest error that so many labels would; None where neither is in sight.
+        something, and the smallest error that as many labels would; None where neither is in sight.
     n_cannot_tell, coverage_if_right : int, float
         Sampled pixels that nobody could label, which count as wrong, and what would be kept had
         they been right: what they cost.

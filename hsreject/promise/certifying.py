@@ -435,7 +435,7 @@ def _points(points: Sample, maps: list[xr.DataArray], *, assume_random: bool) ->
         if design.map_id not in {map_id(one) for one in maps}:
             raise InputError(
                 f"The sample was drawn from another map ({design.map_id}) than this one "
-                f"({map_id(maps[0])}), which may have learnt from it. {WAY_OUT}"
+                f"({map_id(maps[0])}), which may have learned from it. {WAY_OUT}"
             )
         points = _until_last_label(points, design)
     n_open = int(np.count_nonzero(~points.labelled))

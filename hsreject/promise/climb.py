@@ -423,12 +423,12 @@ def climb_start(regions: Regions, error: NDArray[np.float64] | None, terms: Term
 
 
 def cautious_rate(wrong: NDArray[np.bool_], rank: NDArray[np.float64], share: float) -> float:
-    """Return an error rate that the surest `share` of a map hardly exceeds, after some labels.
+    """Return an error rate that the most confident `share` of a map hardly exceeds.
 
-    The rank of a labelled pixel is 0 for the surest of all and 1 for the last one. It is the larger
-    of two: the rate among the surest 50 labelled pixels, and the upper limit (95 %, by likelihood
-    ratio) of errors that grow as a power of the rank, from not at all to its cube. The first does
-    not believe in a trend, the second not in a few pixels that happened to be right.
+    The rank of a labelled pixel is 0 for the most confident of all and 1 for the last one. It is
+    the larger of two: the rate among the 50 most confident labelled pixels, and the upper limit (95
+    %, by likelihood ratio) of errors that grow as a power of the rank, from not at all to its cube.
+    The first does not believe in a trend, the second not in a few pixels that happened to be right.
     """
     surest = wrong[np.argsort(rank)][:50]
     power, total = np.linspace(0, 3, 31)[:, None, None], np.geomspace(0.002, 0.9, 60)[:, None]

@@ -233,7 +233,7 @@ def map_climbs(
     key = random_keys(flat.size, plan.seed, _CLIMB)
     parts = [frame.regions(coverages, node) for node in nodes]
     depths = [regions.depth(frame.inside) for regions in parts]
-    # of each ring between two regions, only so many pixels can be among the first of a region
+    # of each ring between two regions, only a few pixels can be among the first of a region
     first = [
         ring[np.argsort(key[ring])[: terms.looks[-1]]]
         for regions, depth in zip(parts, depths, strict=True)

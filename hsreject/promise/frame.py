@@ -220,7 +220,7 @@ class Regions:
             values = 1 - confidence.astype(np.float64)
         else:
             return None
-        # regions are the first so many pixels by confidence: running sums give the mean error of
+        # regions are the first pixels by confidence: running sums give the mean error of
         # each
         order = np.argsort(-confidence, kind="stable")
         return np.asarray(np.cumsum(values[order])[self.sizes - 1] / self.sizes)

@@ -227,7 +227,7 @@ def offered_map(path: Path, scene: xr.DataArray) -> xr.DataArray:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
             offered = [value for (value,) in file.execute(query)]
-    except sqlite3.Error:  # another format, or a GeoPackage that somebody else has written
+    except sqlite3.Error:  # another format, or a GeoPackage of other software
         offered = []
     names = [name for name in offered if name not in {NONE_OF_THESE_TEXT, CANNOT_TELL_TEXT}]
     if not names:

@@ -71,8 +71,8 @@ def _whole_numbers(text: str) -> tuple[int, ...]:
 class Design:
     """How the points of a sample were drawn.
 
-    Its text, such as "random n=500 pixels=20865 seed=0 map=0123456789abcdef", stands in every row
-    of a sample file, because a column survives every program that files go through. That of a climb
+    Its text, such as "random n=500 pixels=20865 seed=0 map=0123456789abcdef", is in every row of a
+    sample file, because a column survives every program that files go through. That of a climb
     holds the whole plan and ends in a digest of itself: a changed plan is noticed.
     """
 

@@ -238,7 +238,7 @@ class _Table:
         """Return row and column of the points: by their coordinates, or as the file numbers them.
 
         Spreadsheets round degrees, which may lead to the next pixel of a fine map: where a sample
-        was drawn from this very map and the numbers are near, they count.
+        was drawn from exactly this map and the numbers are near, they count.
         """
         row, column = self._by_number() if self._points is None else self._by_place()
         if drawn_here and {"row", "column"} <= set(self.columns):

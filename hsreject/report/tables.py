@@ -165,7 +165,7 @@ def goal_costs(evaluation: Evaluation, accuracies: Sequence[float] = GOALS) -> l
     goals = []
     for accuracy in accuracies:
         point = choose_point(curve, accuracy=min(accuracy, highest))
-        # the least sure test pixel is no reason to give up what is even less sure
+        # the least certain test pixel is not a reason to give up what is even less certain
         rejected = (confidence < point.threshold) & (point.rejected > n_unknown) | unknown
         goals.append(
             AccuracyCost(

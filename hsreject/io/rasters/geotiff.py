@@ -248,7 +248,7 @@ def _create(raster: Raster, path: Path) -> None:
 
 
 def side_files(path: Path, raster: Raster) -> list[str]:
-    """Return the names of the files that may stand beside a GeoTIFF and belong to it.
+    """Return the names of the files that may lie beside a GeoTIFF and belong to it.
 
     QGIS looks for a style under the name of the map without ``.tif``. One that a user has saved, or
     that belongs to another layer of this name, stays as it is.

@@ -99,7 +99,7 @@ def raster_source(path: Path) -> RasterSource:  # noqa: PLR0911  one for each ki
         return _tiff(path, header if suffix in _TIFF_SUFFIXES else None)
     if driver is not None:
         return RasterSource(path, driver)
-    target = path.resolve()  # the header may stand beside the file that a link leads to
+    target = path.resolve()  # the header may lie beside the file that a link leads to
     if not path.is_symlink() or envi.header_of(target) is None:
         raise _unknown_file(path, header)
     source = raster_source(target)
