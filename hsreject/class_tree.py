@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 GROUPS_ATTRIBUTE = "class_groups"
 """Attribute of a map in which its groups are stored, as JSON."""
 
-_ROOT = -1
-
 
 @dataclass(frozen=True)
 class Group:
@@ -143,16 +141,18 @@ class ClassTree:
 
     def to_attrs(self) -> dict[str, Any]:
         """Return the attributes that store this tree: the table of all nodes, and the groups."""
-        rows = range(len(self.classes), len(self.table))
         groups = {
-            group.name: {
-                "members": list(group.members),
-                "color": self.table.colors[row],
-                "value": self.table.values[row],
-            }
-            for group, row in zip(self.groups, rows, strict=True)
+            group.name: {"members": group.members, "color": group.color, "value": group.value}
+            for group in self._settled
         }
         return {**self.table.to_attrs(), GROUPS_ATTRIBUTE: json.dumps(groups, ensure_ascii=False)}
+
+    @property
+    def _settled(self) -> tuple[Group, ...]:
+        """The groups with the codes and colours of `table`."""
+        n = len(self.classes)
+        rows = zip(self.groups, self.table.values[n:], self.table.colors[n:], strict=True)
+        return tuple(replace(group, value=value, color=color) for group, value, color in rows)
 
     def __post_init__(self) -> None:
         if not self.groups:
@@ -166,44 +166,37 @@ class ClassTree:
         self.table  # noqa: B018 (raises where a value or a colour cannot be)
 
     @cached_property
-    def parents(self) -> tuple[int, ...]:
-        """The row of the group around each node (row of `table`), -1 for the root."""
+    def paths(self) -> tuple[tuple[int, ...], ...]:
+        """Each node (row of `table`), followed by the groups around it from inside out."""
         names = [*self.classes.names, *(group.name for group in self.groups)]
-        parents = [_ROOT] * len(names)
+        around: dict[int, int] = {}
         for row, group in enumerate(self.groups, start=len(self.classes)):
             _check_group(group, names)
-            for child in map(names.index, group.members):
-                if parents[child] != _ROOT:
+            for member in map(names.index, group.members):
+                if member in around:
                     raise InputError(
-                        f"'{names[child]}' is in two groups, '{names[parents[child]]}' and "
+                        f"'{names[member]}' is in two groups, '{names[around[member]]}' and "
                         f"'{group.name}'. Leave it in one of them."
                     )
-                parents[child] = row
-        # A node has one parent at most. So a path upwards either ends at the root or comes back to
-        # one of its own nodes: groups that hold each other.
-        for row in range(len(self.classes), len(names)):
-            path = [row]
-            while parents[path[-1]] not in (_ROOT, *path):
-                path.append(parents[path[-1]])
-            if parents[path[-1]] != _ROOT:
-                cycle = " in ".join(names[node] for node in (*path, parents[path[-1]]))
-                raise InputError(f"Groups hold each other in a cycle: {cycle}. Take one out.")
-        return tuple(parents)
+                around[member] = row
+        # A node is in one group at most. So a path upwards either ends, or comes back to one of its
+        # own nodes: groups that hold each other.
+        paths = [[row] for row in range(len(names))]
+        for path in paths:
+            while path[-1] in around:
+                path.append(around[path[-1]])
+                if path[-1] in path[:-1]:
+                    cycle = " in ".join(names[node] for node in path)
+                    raise InputError(f"Groups hold each other in a cycle: {cycle}. Take one out.")
+        return tuple(map(tuple, paths))
 
     @cached_property
     def below(self) -> NDArray[np.bool_]:
         """Which classes (column) lie below each node (row of `table`), a class below itself."""
-        below = np.zeros((len(self.parents), len(self.classes)), dtype=bool)
-        for column in range(len(self.classes)):
-            below[self._path(column), column] = True
-        return below
-
-    def _path(self, row: int) -> list[int]:
-        """Return a node and the groups around it, from inside out, as rows of `table`."""
-        path = [row]
-        while self.parents[path[-1]] != _ROOT:
-            path.append(self.parents[path[-1]])
-        return path
+        columns = range(len(self.classes))
+        return np.array(
+            [[row in self.paths[column] for column in columns] for row in range(len(self.paths))]
+        )
 
     @cached_property
     def table(self) -> ClassTable:
@@ -226,10 +219,9 @@ class ClassTree:
     @cached_property
     def levels(self) -> NDArray[np.intp]:
         """The level of each node: 0 for a class, for a group one more than its highest member."""
-        level = np.zeros(len(self.parents), dtype=np.intp)
-        for leaf in range(len(self.classes)):
-            path = self._path(leaf)
-            level[path] = np.maximum(level[path], np.arange(len(path)))
+        level = np.zeros(len(self.paths), dtype=np.intp)
+        for path in self.paths[: len(self.classes)]:
+            np.maximum.at(level, list(path), np.arange(len(path)))
         return level
 
     @property
@@ -246,15 +238,15 @@ class ClassTree:
     @cached_property
     def over(self) -> NDArray[np.intp]:
         """The node (row of `table`) over each class (column) at each level (row)."""
-        over = np.empty((self.n_levels, len(self.classes)), dtype=np.intp)
-        over[0] = np.arange(len(self.classes))
-        for level in range(1, self.n_levels):
-            # A class goes up one step per level, but never above it: a group that holds groups is
-            # higher than one of classes alone, and is entered at its own level only.
-            above = np.array(self.parents)[over[level - 1]]
-            step = (above != _ROOT) & (self.levels[above] <= level)
-            over[level] = np.where(step, above, over[level - 1])
-        return over
+        # The last node of a path that is not above the level: a group that holds groups is higher
+        # than one of classes alone, and is entered at its own level only.
+        classes = self.paths[: len(self.classes)]
+        return np.array(
+            [
+                [[node for node in path if self.levels[node] <= level][-1] for path in classes]
+                for level in range(self.n_levels)
+            ]
+        )
 
     @cached_property
     def information(self) -> NDArray[np.float64]:
@@ -264,7 +256,7 @@ class ClassTree:
     @cached_property
     def depth(self) -> NDArray[np.intp]:
         """Steps from the root to each node."""
-        return np.array([len(self._path(row)) for row in range(len(self.parents))])
+        return np.array([len(path) for path in self.paths])
 
     def holds(self, code: ArrayLike, label: ArrayLike) -> NDArray[np.bool_]:
         """Tell whether classes lie below nodes: whether an answer is right, given the truth.
@@ -276,12 +268,9 @@ class ClassTree:
         label : array of int, of a shape that broadcasts
             Classes; others than those of the tree lie below no node.
         """
-        code, label = np.asarray(code), np.asarray(label)
         relation = np.zeros((len(self.table) + 1, len(self.classes) + 1), dtype=bool)
         relation[:-1, :-1] = self.below
-        return np.asarray(
-            relation[rows_of(self.table, code), rows_of(self.classes, label)], dtype=bool
-        )
+        return np.asarray(relation[rows_of(self.table, code), rows_of(self.classes, label)])
 
     def subset(self, values: Iterable[int]) -> ClassTree | None:
         """Return the tree of some of the classes; None where no group is left.
@@ -289,29 +278,20 @@ class ClassTree:
         Groups with a single member left are replaced by it. The others keep codes and colours.
         """
         classes = self.classes.subset(values)
-        columns = [self.classes.values.index(value) for value in classes.values]
-        sizes = self.below[:, columns].sum(axis=1)
-        stays = (sizes > 0) & (sizes < len(columns))
-        # a group that holds as many of the classes left as one of its members says nothing new
-        for row, parent in enumerate(self.parents):
-            if parent != _ROOT and sizes[row] == sizes[parent]:
-                stays[parent] = False
-        members: dict[int, list[str]] = {}
-        for row in np.flatnonzero(stays).tolist():
-            above = next((group for group in self._path(row)[1:] if stays[group]), _ROOT)
-            members.setdefault(above, []).append(self.table.names[row])
-        rows = range(len(self.classes), len(self.table))
-        groups = tuple(
-            replace(
-                group,
-                members=tuple(members[row]),
-                color=self.table.colors[row],
-                value=self.table.values[row],
-            )
-            for row, group in zip(rows, self.groups, strict=True)
-            if stays[row]
-        )
-        return ClassTree(classes, groups) if groups else None
+        sizes = self.below[:, np.isin(self.classes.values, classes.values)].sum(axis=1)
+        groups, stand_in = [], {name: name for name in classes.names}
+        # members before the groups that hold them: a group of one is then known by its member
+        for row in np.argsort(self.levels, kind="stable")[len(self.classes) :].tolist():
+            group = self._settled[row - len(self.classes)]
+            members = [stand_in[name] for name in group.members if name in stand_in]
+            if len(members) == 1:
+                stand_in[group.name] = members[0]
+            elif members and sizes[row] < len(classes):
+                stand_in[group.name] = group.name
+                groups.append(replace(group, members=tuple(members)))
+        order = [group.name for group in self.groups]
+        groups.sort(key=lambda group: order.index(group.name))
+        return ClassTree(classes, tuple(groups)) if groups else None
 
 
 def _check_group(group: Group, names: Sequence[str]) -> None:
@@ -331,7 +311,7 @@ def _check_group(group: Group, names: Sequence[str]) -> None:
             )
 
 
-def rows_of(table: ClassTable, values: NDArray[Any]) -> NDArray[np.intp]:
+def rows_of(table: ClassTable, values: ArrayLike) -> NDArray[np.intp]:
     """Return the rows of values in a table; the number of rows for values that it lacks."""
     low, high = min(table.values), max(table.values)
     rows = np.full(high - low + 3, len(table))  # of all values from low - 1 to high + 1

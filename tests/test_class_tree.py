@@ -61,7 +61,7 @@ def test_attributes_keep_it(tree) -> None:
     again = hr.ClassTree.from_attrs(tree.to_attrs())
     assert again is not None
     assert again.table == tree.table
-    assert again.parents == tree.parents
+    assert again.paths == tree.paths
     assert hr.ClassTree.from_attrs(again.to_attrs()) == again
     assert hr.ClassTable.from_attrs(tree.to_attrs()) == tree.table
     assert hr.ClassTree.from_attrs(CLASSES.to_attrs()) is None

@@ -296,7 +296,16 @@ class SegSALSA:
             classes=_class_table(labelled, train),
             train=_on_grid_of(labelled, valid, train, MAP_DIMS, name="train"),
         )
-        solution = self._solve_on(grid, values, progress)
+        try:
+            solution = self._solve_on(grid, values, progress)
+        except (ValueError, IndexError) as error:
+            if isinstance(error, InputError) or not n_rejection_classes:
+                raise
+            raise InputError(
+                f"A prior does not take the class of rejection that joint rejection adds: {error}. "
+                "The field has grid.n_classes classes, of which the last grid.n_rejection_classes "
+                "are rejection; hsreject.check_prior names the method at fault."
+            ) from error
         hidden_field: Any = _hidden_field(solution.field, valid)
         if labelled is not None:
             hidden_field = labelled.copy(data=hidden_field).rename("hidden_field")

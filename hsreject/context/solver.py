@@ -72,7 +72,7 @@ def certify(
         term.add_adjoint(inside, pull, threads)
     data, bound = data_and_bound(problem.probability, field, lambda a, b: pull[a:b], threads)
     objective = data + sum(term.value_of_field(field, threads) for term in problem.terms)
-    return objective, not_negative(objective + conjugate - bound)
+    return objective, max(objective + conjugate - bound, 0.0)  # below 0 by rounding only
 
 
 def settle(problem: Problem, field: Array, threads: Threads) -> None:
@@ -112,11 +112,6 @@ def into_domain(term: Term, dual: Array) -> tuple[Array, float]:
         if value < np.inf:
             break
     return inside, value
-
-
-def not_negative(gap: float) -> float:
-    """Return a gap of 0 where rounding has made it negative."""
-    return 0.0 if gap < 0 else gap
 
 
 def data_and_bound(

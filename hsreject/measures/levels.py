@@ -1,18 +1,13 @@
 r"""Curves of maps that may answer coarser: classes, groups of classes, or nothing.
 
-Of a :class:`hsreject.ClassTree`, every sample has a path from its class to the root, and along it
-probabilities :math:`p_0 \le p_1 \le \ldots`, one per level. At the threshold :math:`\theta` the
-answer is the node of the first level with :math:`p_h \ge \theta`; where there is none, the sample
-is rejected. Such answers are measured as usual, with two changes of meaning:
-
-- *kept* is every sample with an answer, whatever its level;
-- *accurate* is an answer that the true class lies below. A rejected sample counts as accurate where
-  its coarsest answer, the last one before the rejection, would have been right.
-
-So A, Q, :math:`\varphi`, :math:`\beta` and the cost are those of :mod:`hsreject.measures.point`. As
-answers get coarser along the path, a right one stays right: fewer samples are wrong at every larger
-:math:`\theta`. "Everything is land" is right, too, so a curve also has the mean depth of the
-answers and their mean information in bits.
+Along the path from a sample's class to the root of a :class:`hsreject.ClassTree` probabilities
+grow, :math:`p_0 \le p_1 \le \ldots`, one per level. At the threshold :math:`\theta` the answer is
+the node of the first level with :math:`p_h \ge \theta`; without one the sample is rejected. *Kept*
+is every sample with an answer. *Accurate* is an answer that the true class lies below; a rejected
+sample is accurate where its coarsest answer would have been. All measures then are those of
+:mod:`hsreject.measures.point`, and fewer samples are wrong at every larger :math:`\theta`.
+"Everything is land" is right, too, so a curve also has the mean depth of the answers and their mean
+information in bits.
 """
 
 from __future__ import annotations

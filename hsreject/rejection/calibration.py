@@ -81,16 +81,11 @@ class Calibration:
 
 def needed_calibration(calibration: Calibration | None, goal: str) -> Calibration:
     """Return the calibration, or say that `goal` needs one."""
-    if calibration is None:
-        raise InputError(
-            f"{goal} needs calibration pixels: pass calibration=hsreject.Calibration(labels, "
-            "training=...) with reference labels of pixels that were not used for training."
-        )
     if not isinstance(calibration, Calibration):
         raise InputError(
-            f"calibration must be a hsreject.Calibration (got {type(calibration).__name__}). "
-            "Pass calibration=hsreject.Calibration(labels, training=...), which checks that no "
-            "training pixel is among the labels."
+            f"{goal} needs calibration pixels (got {type(calibration).__name__}): pass "
+            "calibration=hsreject.Calibration(labels, training=...) with reference labels of "
+            "pixels that were not used for training."
         )
     return calibration
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,15 +18,8 @@ from hsreject.measures.choosing import FRACTION, choose_point
 from hsreject.measures.levels import level_curve
 from hsreject.measures.point import share
 from hsreject.registry import check_number
-from hsreject.rejection.pixelwise import PixelwiseRejector
-from hsreject.rejection.ranked import RankedRejector
-from hsreject.rejection.rejector import (
-    RANK,
-    check_context,
-    check_novelty,
-    with_columns,
-)
-from hsreject.rejection.sequential import SequentialRejector
+from hsreject.rejection.ranked import FieldRanking
+from hsreject.rejection.rejector import RANK, check_context, check_novelty, with_columns
 from hsreject.schema import (
     CALIBRATED,
     CATEGORY,
@@ -52,7 +45,6 @@ if TYPE_CHECKING:
     from hsreject.measures.choosing import Goal
     from hsreject.progress import ProgressCallback
     from hsreject.rejection.evidence import Evidence
-    from hsreject.rejection.ranked import FieldRejector
 
 
 ANSWER_PROBABILITY = "probability of the answer"
@@ -60,7 +52,7 @@ ANSWER_PROBABILITY = "probability of the answer"
 
 
 @dataclass(frozen=True)
-class HierarchicalRejector(RankedRejector):
+class HierarchicalRejector(FieldRanking):
     r"""Answers with the finest node of a class tree whose probability reaches a threshold.
 
     The probability of a node is the sum of those of the classes below it. Of all nodes with more
@@ -126,32 +118,6 @@ class HierarchicalRejector(RankedRejector):
         check_number("coarse_cost", self.coarse_cost, least=0, most=1)
         check_novelty(self.novelty)
 
-    @property
-    def _field(self) -> FieldRejector:
-        """Where the probabilities come from."""
-        if self.context is None:
-            return PixelwiseRejector(novelty=self.novelty)
-        return SequentialRejector(self.context, novelty=self.novelty)
-
-    @property
-    def halo(self) -> int | None:
-        """That of the context; 0 without one."""
-        return self._field.halo
-
-    @property
-    def bytes_per_class(self) -> int:
-        """Those of the context."""
-        return self._field.bytes_per_class
-
-    def guide(self, image: xr.DataArray) -> xr.DataArray | None:
-        """Return what the priors of the context take from the image."""
-        return self._field.guide(image)
-
-    def in_block(self, layers: NDArray[np.floating[Any]]) -> HierarchicalRejector:
-        """Return this rejector with its context guided, and solved by one thread."""
-        inside = self._field.in_block(layers)
-        return replace(self, context=getattr(inside, "context", None))
-
     def tree(self, classes: ClassTable) -> ClassTree:
         """Return the tree of these classes; raises where the groups are of others."""
         return ClassTree.from_groups(classes, groups_of(self.groups))
@@ -168,7 +134,7 @@ class HierarchicalRejector(RankedRejector):
                 f"categories are {category_labels(evidence.probability).tolist()}. Attach a "
                 "complete table with hsreject.schema.attach_classes."
             )
-        field = self._field.field_of(evidence, progress)
+        field = self.field_of(evidence, progress)
         values = np.asarray(field.values)
         if self.context is not None:
             weight = TieBrokenMaximum().weight
@@ -256,21 +222,10 @@ def levels_as_field(levels: xr.DataArray) -> xr.DataArray:
 def path_sums(
     field: NDArray[Any], over: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.floating[Any]]]:
-    """Return the label of each pixel, as a position, and the probabilities along its path.
+    """Return the label of each pixel (y, x) and the probabilities along its path (level, y, x).
 
-    Parameters
-    ----------
-    field : array (category, y, x)
-        Probabilities, NaN without data.
-    over : array (level, category)
-        The node over each category at each level, finest first.
-
-    Returns
-    -------
-    position : array (y, x)
-        Place of the label along `category`; the number of categories without data.
-    sums : array (level, y, x)
-        Never falling from level to level; NaN without data.
+    `field` is (category, y, x), NaN without data; `over` (level, category) is the node over each
+    category. Labels are places along `category`, their number where there is no data.
     """
     has_data = np.isfinite(field).all(axis=0)
     position = field.argmax(axis=0)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import xarray as xr
 
 from hsreject.confidence import Confidence, decide, named_confidence
+from hsreject.context.problem import valid_probability_pixels
 from hsreject.errors import InputError
 from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD, Goal
 from hsreject.measures.curve import rejection_curve
@@ -40,6 +41,8 @@ from hsreject.schema import (
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+ROUNDING = 1e-6  # of a few operations in float32 on numbers up to 1
 
 
 class RankedRejector(Rejector):
@@ -271,8 +274,68 @@ def _check_ranking(
 
 
 @dataclass(frozen=True)
-class FieldRejector(RankedRejector):
-    """Rejects the pixels whose field is least certain; subclasses choose the field.
+class FieldRanking(RankedRejector):
+    """Ranks by a field: the hidden field of its `context`, or class probabilities without one."""
+
+    @property
+    def halo(self) -> int | None:
+        """That of the context; 0 where a pixel is decided by its own probabilities alone."""
+        return 0 if self.context is None else self.context.halo
+
+    @property
+    def bytes_per_class(self) -> int:
+        """Those of the context."""
+        if self.context is None:
+            return super().bytes_per_class
+        return self.context.working_size * np.dtype(self.context.dtype).itemsize
+
+    def guide(self, image: xr.DataArray) -> xr.DataArray | None:
+        """Return what the priors of the context take from the image."""
+        return None if self.context is None else self.context.guide(image)
+
+    def in_block(self, layers: NDArray[np.floating[Any]]) -> RankedRejector:
+        """Return this rejector with its context guided, and solved by one thread."""
+        if self.context is None:
+            return self
+        context = replace(self.context.in_block(layers), n_threads=1)
+        guided: RankedRejector = replace(cast("Any", self), context=context)
+        return guided
+
+    def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
+        """Return the field (category, y, x) that decides, or say what is wrong with it.
+
+        A hidden field that is known already is taken as it is.
+        """
+        probability = evidence.probability
+        if self.context is not None:
+            if evidence.hidden_field is not None:
+                return evidence.hidden_field
+            return self.context.solve(
+                probability, image=evidence.image, train=evidence.train, progress=progress
+            ).hidden_field
+        if probability.chunks is None:
+            evidence.check_same_categories()  # otherwise some classes would have no value
+            _checked(probability.values)
+            return probability
+        lazy = probability.chunk({CATEGORY: -1})  # checked when they are computed
+        nothing = np.empty((0, 0, 0), lazy.dtype)
+        return lazy.copy(data=lazy.data.map_blocks(_checked, meta=nothing))
+
+
+def _checked(probability: NDArray[Any]) -> NDArray[Any]:
+    """Return values (category, y, x), or say why the context would not take them.
+
+    Unlike there, all pixels may lack data, and rounding may leave values a little below 0.
+    """
+    if not np.isnan(probability).all():
+        rounded_below = -ROUNDING <= np.nanmin(probability) < 0
+        valid_probability_pixels(np.maximum(probability, 0) if rounded_below else probability)
+    return probability
+
+
+@dataclass(frozen=True)
+class FieldRejector(FieldRanking):
+    """Rejects the pixels whose field is least certain.
 
     `confidence` measures how certain a pixel is, by a name in ``hsreject.confidence.CONFIDENCES``
     or an object. With `novelty`, where the maps hold a `p_value` (:class:`hsreject.Novelty`),
@@ -291,10 +354,6 @@ class FieldRejector(RankedRejector):
     def lowest(self, n_classes: int) -> float:
         """Return what the confidence says."""
         return named_confidence(self.confidence).lowest(n_classes)
-
-    @abstractmethod
-    def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
-        """Return the field (category, y, x) that decides."""
 
     def label_and_confidence(
         self, evidence: Evidence, progress: ProgressCallback

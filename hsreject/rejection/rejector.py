@@ -106,11 +106,12 @@ class Rejector(ABC):
     has_threshold: ClassVar[bool] = False
     answers_coarser: ClassVar[bool] = False
     indifferent_options: ClassVar[tuple[str, ...]] = ()
+    context: SegSALSA | None = None
 
     @property
     def needs_context(self) -> bool:
         """Whether it has a `context`."""
-        return getattr(self, "context", None) is not None
+        return self.context is not None
 
     @property
     def needs_p_value(self) -> bool:
@@ -400,7 +401,12 @@ def compare_rejectors(
     >>> hr.relative_optimality_pairs(margin).shape
     (5, 5)
     """
-    _check_rejectors(rejectors)
+    named = rejectors.values() if isinstance(rejectors, Mapping) else ()
+    if not named or not all(isinstance(rejector, Rejector) for rejector in named):
+        raise InputError(
+            "rejectors must map names to rejectors, at least one, such as {'pixelwise': "
+            f"PixelwiseRejector()}} (got {rejectors!r:.80}). Call the classes, with brackets."
+        )
     tables = []
     for name, rejector in rejectors.items():
         points = rejector.operating_points(maps, reference, progress=progress)
@@ -409,20 +415,3 @@ def compare_rejectors(
         names = np.full(points.sizes[OPERATING_POINT], name)
         tables.append(points.assign_coords({REJECTOR: (OPERATING_POINT, names)}))
     return xr.concat(tables, dim=OPERATING_POINT, combine_attrs="drop_conflicts")
-
-
-def _check_rejectors(rejectors: object) -> None:
-    """Raise unless `rejectors` maps names to rejectors, and at least one."""
-    if not isinstance(rejectors, Mapping):
-        raise InputError(
-            "rejectors must map names to rejectors, such as {'pixelwise': PixelwiseRejector()} "
-            f"(got {type(rejectors).__name__})."
-        )
-    if not rejectors:
-        raise InputError("There is no rejector to compare. Give at least one, by name.")
-    for name, rejector in rejectors.items():
-        if not isinstance(rejector, Rejector):
-            raise InputError(
-                f"Rejector {name!r} must be an object such as PixelwiseRejector() (got "
-                f"{rejector!r}). Call its class, with brackets."
-            )

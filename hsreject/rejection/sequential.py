@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING
 
 from hsreject.rejection.ranked import FieldRejector
 from hsreject.rejection.rejector import check_context, default_context
 
 if TYPE_CHECKING:
-    import xarray as xr
-    from numpy.typing import NDArray
-
     from hsreject.confidence import Confidence
     from hsreject.context.segsalsa import SegSALSA
-    from hsreject.progress import ProgressCallback
-    from hsreject.rejection.evidence import Evidence
 
 
 @dataclass(frozen=True)
@@ -70,29 +63,3 @@ class SequentialRejector(FieldRejector):
     def __post_init__(self) -> None:
         check_context(self.context)
         super().__post_init__()
-
-    @property
-    def halo(self) -> int | None:
-        """That of the context."""
-        return self.context.halo
-
-    @property
-    def bytes_per_class(self) -> int:
-        """Those of the context."""
-        return self.context.working_size * np.dtype(self.context.dtype).itemsize
-
-    def guide(self, image: xr.DataArray) -> xr.DataArray | None:
-        """Return what the priors take from the image."""
-        return self.context.guide(image)
-
-    def in_block(self, layers: NDArray[np.floating[Any]]) -> SequentialRejector:
-        """Return this rejector with its context guided, and solved by one thread."""
-        return replace(self, context=replace(self.context.in_block(layers), n_threads=1))
-
-    def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
-        """Return the hidden field: the known one, or the solution of the context."""
-        if evidence.hidden_field is not None:
-            return evidence.hidden_field
-        return self.context.solve(
-            evidence.probability, image=evidence.image, train=evidence.train, progress=progress
-        ).hidden_field

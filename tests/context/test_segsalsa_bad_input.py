@@ -67,3 +67,14 @@ def test_bad_images_and_edges_are_refused() -> None:
             hr.SegSALSA(prior).solve(SCENE, image=given)
     with pytest.raises(InputError, match="edges must be None"):
         hr.VectorTV(edges="picture")
+
+
+def test_a_prior_with_a_column_per_class_says_so_in_joint_rejection() -> None:
+    class PerClass(hr.VectorTV):
+        def bind(self, grid):
+            np.ones(3) * np.ones(grid.n_classes)
+            return super().bind(grid)
+
+    hr.SegSALSA(PerClass(1.0)).solve(SCENE)
+    with pytest.raises(InputError, match="n_rejection_classes"):
+        hr.JointRejector(hr.SegSALSA(PerClass(1.0))).reject(SCENE, fraction=0.2)

@@ -78,7 +78,7 @@ def test_files_name_the_groups(made) -> None:
     assert 'label="three"' in style
     classes = json.loads((folder / "item.json").read_text("utf-8"))["assets"]["map"]["bands"][0]
     last = classes["classification:classes"][-1]
-    assert (last["title"], last["description"]) == ("three", "One of cover 3, pair")
+    assert (last["title"], last["description"]) == ("three", "One of pair, cover 3")
     assert FLAGS.name_of(GROUP_FLAG) == "group"
     is_group = np.isin(result.maps.label_with_rejection, (6, 7))
     np.testing.assert_array_equal(result.maps.flag == GROUP_FLAG, is_group)

@@ -53,10 +53,10 @@ def test_the_evaluator_takes_each_rejector(points) -> None:
 @pytest.mark.parametrize(
     ("rejectors", "message"),
     [
-        ({}, "no rejector"),
-        ([hr.PixelwiseRejector()], "got list"),
-        ({"a": "pixelwise"}, "'a' must be an object .* 'pixelwise'"),
-        ({"a": hr.PixelwiseRejector}, "PixelwiseRejector.*brackets"),
+        ({}, "at least one"),
+        ([hr.PixelwiseRejector()], "map names"),
+        ({"a": "pixelwise"}, "'a': 'pixelwise'"),
+        ({"a": hr.PixelwiseRejector}, "'a'.*brackets"),
     ],
 )
 def test_what_is_no_rejector_is_refused(rejectors, message) -> None:

@@ -200,8 +200,10 @@ def test_p_values_that_cannot_be_are_refused(rejector) -> None:
 
 
 def test_it_says_what_it_needs(rejector) -> None:
-    with_context = hasattr(rejector, "context")
-    assert rejector.needs_context == with_context
+    with_context = rejector.context is not None
+    assert (
+        rejector.needs_context == with_context == (not isinstance(rejector, hr.PixelwiseRejector))
+    )
     assert rejector.has_threshold == isinstance(rejector, hr.RankedRejector)
     if rejector.has_threshold:
         assert rejector.halo == (CONTEXT.halo if with_context else 0)

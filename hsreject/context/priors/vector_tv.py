@@ -17,7 +17,7 @@ from hsreject.context.priors.edges import (
     weight_halo,
 )
 from hsreject.context.site_kernels import Steps, new_multipliers
-from hsreject.context.solver import cached_rows, data_and_bound, not_negative
+from hsreject.context.solver import cached_rows, data_and_bound
 from hsreject.context.sweep_kernels import (
     JOINING,
     SWEEPING,
@@ -305,7 +305,7 @@ class VectorTVIteration(Iteration):
             probability, field, partial(self.term.adjoint_rows, dual), threads
         )
         objective = data + self.term.value_of_field(field, threads)
-        return objective, not_negative(objective - bound)
+        return objective, max(objective - bound, 0.0)
 
     def _sweep(self, steps: Steps, phase: int, first: int, last: int) -> None:
         thread = get_ident()
