@@ -136,9 +136,7 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
         Path | None,
         typer.Option(help="True classes to measure on: raster (0 is none), polygons or points."),
     ] = None,
-    scene: Annotated[
-        Path | None, typer.Option(help="The image, for false color and spectra.")
-    ] = None,
+    scene: Annotated[Path | None, typer.Option(help="The image, for false color.")] = None,
     name: Annotated[
         list[str] | None, typer.Option(help="What the page calls a system. One per --labels.")
     ] = None,

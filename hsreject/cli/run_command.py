@@ -103,10 +103,10 @@ def run_command(  # noqa: PLR0913 (one argument per option)
     for sentence in run_words(tree):
         console.print(sentence, highlight=False, markup=False)
     if "summary" in tree:
-        table = curve_table(tree)
+        headings, rows, caption = curve_table(tree)
         title = str(tree.attrs["title"])
-        console.print(result_table(console, table.headings, table.rows, title=title))
-        console.print(table.caption, style="dim", highlight=False, markup=False)
+        console.print(result_table(console, headings, rows, title=title))
+        console.print(caption, style="dim", highlight=False, markup=False)
     if "promise" in tree:
         print_lines(console, promise_text(tree.children["promise"].attrs))
     print_lines(console, f"The map: {folder / 'maps' / 'map.tif'}")

@@ -50,25 +50,30 @@ def with_settings(document: Mapping[str, Any], settings: Iterable[str]) -> Table
     changed: Table = _own(document)
     for setting in settings:
         address, value = named_value(setting, "--set context.weight=4")
-        steps = [step.strip() for step in address.split(".")]
-        if not all(steps):
-            raise _unnamed(setting, "--set context.weight=4")
-        _set(changed, steps, value, setting)
+        *steps, last = (step.strip() for step in address.split("."))
+        place: Any = changed
+        for step in steps:
+            place = _step_into(place, step, setting)
+        if not isinstance(place, dict) or not all((*steps, last)):
+            raise ConfigError(
+                f"The setting '{setting}' must end at the key of a table, as in --set "
+                f"context.weight=4.{_tables(place, last)}"
+            )
+        place[last] = value
     return changed
 
 
 def named_value(setting: str, example: str) -> tuple[str, object]:
     """Return name and value of a text such as ``accuracy=0.95``."""
-    name, equals, text = setting.partition("=")
-    if not equals:
-        raise _unnamed(setting, example)
-    return name.strip(), _value(text.strip())
-
-
-def _unnamed(setting: str, example: str) -> ConfigError:
-    return ConfigError(
-        f"A setting must look like section.key=value (got '{setting}'). For example: {example}."
-    )
+    name, equals, text = (part.strip() for part in setting.partition("="))
+    if not equals or not name:
+        raise ConfigError(
+            f"A setting must look like section.key=value (got '{setting}'). For example: {example}."
+        )
+    try:
+        return name, tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return name, text
 
 
 def _own(value: Any) -> Any:
@@ -78,41 +83,23 @@ def _own(value: Any) -> Any:
     return [_own(entry) for entry in value] if isinstance(value, list) else value
 
 
-def _set(table: Table, steps: list[str], value: object, setting: str) -> None:
-    place: Any = table
-    for step in steps[:-1]:
-        place = _step_into(place, step, setting)
-    if isinstance(place, list):
-        raise ConfigError(
-            f"The setting '{setting}' ends at a list of tables. Name the table and then its key: "
-            f"{_names(place)}."
-        )
-    place[steps[-1]] = value
-
-
 def _step_into(place: Any, step: str, setting: str) -> Any:
+    """Return the table or list of that name in a table, or the table of that name in a list."""
     if isinstance(place, list):
-        for index, table in enumerate(place):
-            if step in {str(index), table.get("name")}:
-                return table
-        raise ConfigError(
-            f"The setting '{setting}' names '{step}', which is not in that list. "
-            f"There are: {_names(place)}.{nearest(step, [t.get('name', '') for t in place])}"
-        )
-    inside = place.setdefault(step, {})
+        inside = next((t for i, t in enumerate(place) if step in {str(i), t.get("name")}), None)
+    else:
+        inside = place.setdefault(step, {})
     if not isinstance(inside, dict | list):
         raise ConfigError(
-            f"The setting '{setting}' goes through '{step}', which is a value and not a table."
+            f"The setting '{setting}' goes through '{step}', which is not a table there."
+            f"{_tables(place, step)}"
         )
     return inside
 
 
-def _names(tables: list[Table]) -> str:
-    return ", ".join(str(table.get("name", index)) for index, table in enumerate(tables))
-
-
-def _value(text: str) -> object:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
+def _tables(place: Any, step: str) -> str:
+    """Return the tables of a list, by name or number, and the one that may be meant."""
+    if not isinstance(place, list):
+        return ""
+    names = [str(table.get("name", index)) for index, table in enumerate(place)]
+    return f" There are: {', '.join(names)}.{nearest(step, names)}"

@@ -38,9 +38,7 @@ from hsreject.schema import (
 if TYPE_CHECKING:
     from hsreject.promise.certificate import Certificate
 
-FEWEST_KEPT = 30
-"""Calibration pixels that a map must keep at least: of fewer an accuracy says too little."""
-
+FEWEST_KEPT = 30  # calibration pixels: of fewer an accuracy says too little
 _STREAM = 1 << 18  # of random numbers; samplings take those of the class values, which are smaller
 
 
@@ -99,25 +97,13 @@ def deliver(
     seen: xr.Dataset | None = None,
     coarse_cost: float = 0.0,
 ) -> Delivery:
-    """Return the maps that a goal asks for, of all that a rejector offers.
+    """Return the maps that a goal asks for, of all that a rejector offers by its `sweep`.
 
-    Parameters
-    ----------
-    swept : Dataset
-        Of :meth:`hsreject.Rejector.sweep`.
-    goal : Goal
-        A fraction is one of the scene. An accuracy is that of the calibration pixels that are kept,
-        at least 30 of them; where it is out of reach, the most that can be reached is taken.
-    test, calibration : DataArray (y, x)
-        Labels of the test pixels, and of the half that chooses.
-    certified : bool
-        Whether a largest error is promised where it can be: test pixels are a random sample of what
-        the promise is about.
-    seen : Dataset, optional
-        What is used for calibration pixels instead of `swept`: `label` and `confidence` (y, x) of
-        maps that were made without them.
-    coarse_cost : float
-        What a right answer costs if it is a group, as a share of a rejection.
+    A fraction is one of the scene. An accuracy is that of the `calibration` pixels that are kept,
+    at least 30 of them; where it is out of reach, the most that can be reached is taken. These
+    pixels are half of the `test` pixels. If they have maps that were made without them, these are
+    `seen`. A largest error is promised if it may be `certified`: where test pixels are a random
+    sample. A right answer that is a group costs `coarse_cost` of a rejection.
     """
     if goal.kind == FRACTION:
         return Delivery(*_at(swept, _place_of_fraction(swept, goal.value)), None, reached=True)

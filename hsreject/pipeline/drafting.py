@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from hsreject.errors import InputError
 from hsreject.files import existing, reading
-from hsreject.io.arrays import Layer, stored_arrays
 from hsreject.io.describe import note_on_zeros, pixels_of, without_pixels_of
 from hsreject.io.grid import Grid
 from hsreject.io.labels import open_labels
@@ -27,6 +26,7 @@ from hsreject.io.vector import is_known, read_columns
 from hsreject.measures.choosing import Goal
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.registry import check_choice
+from hsreject.report.page import templates
 from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_numbers, touching_share
 from hsreject.schema import (
     BAND,
@@ -39,28 +39,18 @@ from hsreject.schema import (
     valid_pixels,
 )
 
-_ARRAYS = {Kind.NUMPY, Kind.MATLAB, Kind.MATLAB_HDF5}
 _CLASS_ATTRIBUTES = (  # what people call it, likeliest first
     "class", "class_name", "classname", "land_cover", "landcover", "lulc", "lc", "cover", "label",
     "labels", "category", "crop", "species", "type", "class_id", "classid", "code", "name",
     "reference",
 )  # fmt: skip
 _MOST_CLASSES = 255
-_SAMPLES = ((2500, 50), (500, 25), (0, 10))
-"""How many training pixels per class, by the size of a typical class."""
-
+_SAMPLES = ((2500, 50), (500, 25), (0, 10))  # a typical class, its training pixels
 SAMPLINGS = ("per_class", "fraction", "blocks", "polygons")
-_FEW_POLYGONS = 4
-"""Of a typical class: with fewer, half of them is too little to learn from, and all are needed."""
-
-_WITHIN_POLYGONS = 50
-"""Training pixels per class; more of the same polygons would be near copies of them."""
-
-_WHOLLY_LABELLED = 0.9
-"""From this share on labels are a map of the scene: its pixels may be drawn at random."""
-
-_TOUCHING = 0.05
-"""Share of pixels beside another class from which on labels are a map of parts of the scene."""
+_FEW_POLYGONS = 4  # of a typical class: half of fewer is too little to learn from
+_WITHIN_POLYGONS = 50  # training pixels per class say what polygons say; more are near copies
+_WHOLLY_LABELLED = 0.9  # share from which on labels are a map, whose pixels may be drawn at random
+_TOUCHING = 0.05  # share beside another class from which on labels are a map of parts
 
 
 @dataclass(frozen=True)
@@ -102,19 +92,7 @@ def draft_configuration(  # noqa: PLR0913 (all but two are options)
         check_choice("sampling", sampling, SAMPLINGS)
     notes: list[str] = []
     scene = existing_scene(scene)
-    cubes = _arrays(scene, variable, 3)
-    cubes.sort(key=lambda array: -int(np.prod(array.stored_shape)))
-    variable = _first("scene", cubes, "the largest array", "variable", notes) or variable
-    planes = _arrays(existing(labels), labels_variable, 2)
-    if cubes:
-        planes = [p for p in planes if p.stored_shape in _sides(cubes[0])] or planes
-    why = "the first array of the size of the scene"
-    labels_variable = _first("labels", planes, why, "labels_variable", notes) or labels_variable
-    if band_axis is None and cubes and planes:
-        sides = _sides(cubes[0])
-        fits = [axis for axis in range(3) if sides[axis] == planes[0].stored_shape]
-        band_axis = fits[0] if len(fits) == 1 else None
-    if attribute is None and file_kind(labels) is Kind.VECTOR:
+    if attribute is None and file_kind(existing(labels)) is Kind.VECTOR:
         attribute, paired = _class_attribute(labels, labels_variable, notes)
         names = names or paired
     cube = open_scene(scene, chunks="auto", variable=variable, band_axis=band_axis)
@@ -137,6 +115,19 @@ def draft_configuration(  # noqa: PLR0913 (all but two are options)
     counts = _counts(reference, valid, labels, notes)
     with_data = np.where(valid, reference.values, reference.dtype.type(NO_REFERENCE))
     reference = reference.copy(data=with_data)
+    n_labelled = sum(count.n_pixels for count in counts)
+    summary = (
+        f"{cube.sizes[Y]} rows x {cube.sizes[X]} columns x {cube.sizes[BAND]} bands; "
+        f"{len(counts)} classes in {n_labelled} labelled pixels"
+    )
+    if sampling is None:
+        sampling = _suitable_sampling(reference, n_labelled / valid.sum())
+        if sampling == "blocks":
+            notes.append(
+                "The labels are a map of parts of the scene, in which classes touch: blocks of it "
+                "are for training or for testing, [sampling] name = 'blocks'."
+            )
+    of_sampling = _of_sampling(sampling, counts, reference, notes)
     table = {
         "name": "files",
         "path": str(scene),
@@ -149,33 +140,31 @@ def draft_configuration(  # noqa: PLR0913 (all but two are options)
         "attribute": attribute,
         "align": how,
     }
-    scene_table = {key: value for key, value in table.items() if value is not None}
-    n_labelled = sum(count.n_pixels for count in counts)
-    summary = (
-        f"{cube.sizes[Y]} rows x {cube.sizes[X]} columns x {cube.sizes[BAND]} bands; "
-        f"{len(counts)} classes in {n_labelled} labelled pixels"
-    )
-    if sampling is None:
-        sampling = _suitable_sampling(reference, n_labelled / valid.sum())
-        notes += [_PARTS] if sampling == "blocks" else []
-    goal = goal or Goal(accuracy=0.95)
-    place = _comments([f"Place: {_place(cube)}.", *notes])
-    text = _TEMPLATE.format(
+    plain = [f"class {number}" for number in range(1, len(counts) + 1)]
+    lookup = LookupTable.of(cube)
+    environment = templates("hsreject.pipeline")
+    environment.filters |= {
+        "toml": tomli_w.dumps,
+        "quoted": lambda value: json.dumps(value, ensure_ascii=False),
+        # a character that would end the line, and the comment with it, becomes a space
+        "one_line": lambda text: "".join(c if c.isprintable() else " " for c in str(text)),
+    }
+    text = environment.get_template("draft.toml.jinja").render(
         summary=summary,
-        title=tomli_w.dumps({"title": scene.stem}),
-        goal=tomli_w.dumps({goal.kind: goal.value}),
-        about=place,
-        scene=tomli_w.dumps(scene_table) + _names(counts, names),
-        classes=_class_lines(counts),
-        sampling=_sampling(sampling, counts, reference, notes),
+        title=scene.stem,
+        goal=goal or Goal(accuracy=0.95),
+        place=Grid.of(cube)
+        if lookup is None
+        else f"sensor geometry; maps are written with {lookup.grid}",
+        notes=notes,
+        scene={key: value for key, value in table.items() if value is not None},
+        names=names,
+        unnamed=plain if [count.name for count in counts] == plain else [],
+        counts=counts,
+        sampling=sampling,
+        **of_sampling,
     )
     return Draft(text, summary, tuple(notes))
-
-
-_PARTS = (
-    "The labels are a map of parts of the scene, in which classes touch: blocks of it are for "
-    "training or for testing, [sampling] name = 'blocks'."
-)
 
 
 def _suitable_sampling(reference: xr.DataArray, labelled_share: float) -> str:
@@ -188,30 +177,30 @@ def _suitable_sampling(reference: xr.DataArray, labelled_share: float) -> str:
     return "blocks" if whole_parts else "polygons"
 
 
-# What the files leave open.
-
-
-def _arrays(path: Path, variable: str | None, n_axes: int) -> list[Layer]:
-    """Return the arrays of a .mat or .npy file that may be meant; opening says what is wrong."""
-    kind = file_kind(path)
-    arrays = stored_arrays(path, kind) if kind in _ARRAYS else []
-    return [a for a in arrays if a.ndim == n_axes and variable in {None, a.name}]
-
-
-def _first(what: str, arrays: list[Layer], why: str, option: str, notes: list[str]) -> str | None:
-    """Return the name of the first array, with a note where there are others."""
-    if len(arrays) > 1:
-        others = ", ".join(array.name for array in arrays[1:])
-        notes.append(
-            f"The {what}: '{arrays[0].name}', {why}. For another one ({others}) change {option}."
-        )
-    return arrays[0].name or None if arrays else None
-
-
-def _sides(array: Layer) -> list[tuple[int, ...]]:
-    """Return the shape of a scene without its first, second and third axis."""
-    shape = array.stored_shape
-    return [shape[:axis] + shape[axis + 1 :] for axis in range(3)]
+def _of_sampling(
+    sampling: str, counts: list[_Count], reference: xr.DataArray, notes: list[str]
+) -> dict[str, Any]:
+    """Return what the section that says which pixels are for training has to know."""
+    typical = int(np.median([count.n_pixels for count in counts]))
+    n_per_class = next(n for least, n in _SAMPLES if typical >= least)
+    values: dict[str, Any] = {"typical": typical, "n_per_class": n_per_class}
+    if sampling != "polygons":
+        return values | {
+            "small": [c.name for c in counts if 1 < c.n_pixels < 2 * n_per_class],
+            "single": [c.name for c in counts if c.n_pixels == 1],
+        }
+    numbers = polygon_numbers(reference)
+    n_polygons = [len(np.unique(numbers[reference.values == c.value])) for c in counts]
+    notes.append(
+        f"The labels lie in {sum(n_polygons)} polygons. They are kept whole: [sampling] name = "
+        "'polygons'."
+    )
+    return values | {
+        "n_polygons": sum(n_polygons),
+        "all_train": np.median(n_polygons) < _FEW_POLYGONS,
+        "alone": [c.name for c, n in zip(counts, n_polygons, strict=True) if n == 1],
+        "thinned": _WITHIN_POLYGONS if typical > 2 * _WITHIN_POLYGONS else None,
+    }
 
 
 def _class_attribute(
@@ -335,147 +324,3 @@ def _counts(
     if lost := drawn[1:].sum() - numbers[1:].sum():
         notes.append(f"{lost} labelled pixels have no data in the scene and are not used.")
     return counts
-
-
-# The configuration.
-
-_TEMPLATE = """\
-# {summary}.
-# Written by 'hsreject init', to run as it is. Paths are those from the folder in which hsreject is
-# started. 'hsreject config list' names all parts, 'hsreject config show auto' explains one.
-{title}
-# The same seed draws the same training pixels.
-seed = 0
-
-[goal]
-# What the map must reach, rejecting no more than that takes: accuracy (of the kept pixels),
-# max_error (the same, certified), rejection_cost (a wrong pixel costs 1) or fraction (to reject).
-{goal}
-[scene]
-{about}
-{scene}
-# The classes, and how many pixels have them:
-{classes}
-
-{sampling}
-[classifier]
-# Makes its own features, and weighs what it tries by cross-validation on the training pixels.
-name = "auto"
-
-[context]
-# Neighbours share a label unless the data object; cross-validation chooses how much that counts.
-prior = "auto"
-
-[[rejectors]]
-# Rejects the pixels whose label is least certain after the context.
-name = "sequential"
-
-# Solves the context once for each operating point: much slower, sometimes better.
-# [[rejectors]]
-# name = "joint"
-"""
-
-_PER_CLASS = """\
-[sampling]
-# Training pixels of each class, drawn at random; the other labelled ones are for testing.
-{sizes}
-name = "per_class"
-n_per_class = {n_per_class}
-# Neighbours look alike, which flatters a map. To keep training and test pixels apart instead:
-# name = "blocks"
-# block_size = 16
-"""
-
-_BLOCKS = """\
-[sampling]
-# Square blocks are for training or for testing, and lie apart: neighbours look alike.
-name = "blocks"
-block_size = 16
-fraction = 0.5
-n_per_class = {n_per_class}
-"""
-
-_POLYGONS = """\
-[sampling]
-# Whole polygons are for training or for testing: pixels of one polygon look alike.
-{sizes}
-name = "polygons"
-fraction = {fraction}
-{thinned}"""
-
-_OTHER = """\
-[sampling]
-name = "{sampling}"
-"""
-
-
-def _sampling(
-    sampling: str, counts: list[_Count], reference: xr.DataArray, notes: list[str]
-) -> str:
-    """Return the section that says which pixels are for training."""
-    typical = int(np.median([count.n_pixels for count in counts]))
-    n_per_class = next(n for least, n in _SAMPLES if typical >= least)
-    if sampling == "per_class":
-        sizes = _comments(_sizes(counts, typical, n_per_class))
-        return _PER_CLASS.format(sizes=sizes, n_per_class=n_per_class)
-    if sampling == "blocks":
-        return _BLOCKS.format(n_per_class=n_per_class)
-    if sampling != "polygons":
-        return _OTHER.format(sampling=sampling)
-    numbers = polygon_numbers(reference)
-    n_polygons = [len(np.unique(numbers[reference.values == c.value])) for c in counts]
-    fraction = 1 if np.median(n_polygons) < _FEW_POLYGONS else 0.5
-    lines = [f"The labels lie in {sum(n_polygons)} polygons."]
-    single = [c.name for c, n in zip(counts, n_polygons, strict=True) if n == 1]
-    if fraction == 1:
-        lines += [
-            f"A typical class has fewer than {_FEW_POLYGONS}, so all are for training: accuracy",
-            "comes from leaving whole polygons out in turn. Five small polygons beat one large.",
-        ]
-    if single:
-        lines.append(f"With a single polygon: {', '.join(single)}.")
-    notes.append(f"{lines[0]} They are kept whole: [sampling] name = 'polygons'.")
-    thinned = f"n_per_class = {_WITHIN_POLYGONS}\n" if typical > 2 * _WITHIN_POLYGONS else ""
-    return _POLYGONS.format(sizes=_comments(lines), fraction=fraction, thinned=thinned)
-
-
-def _class_lines(counts: list[_Count]) -> str:
-    width = max(len(count.name) for count in counts)
-    return _comments([f"{c.value:5d}  {c.name:{width}s}  {c.n_pixels:8d}" for c in counts])
-
-
-def _sizes(counts: list[_Count], typical: int, n_per_class: int) -> Iterator[str]:
-    """Yield what the sizes of the classes mean for the training pixels."""
-    yield f"A typical class has {typical} pixels."
-    small = [count.name for count in counts if 1 < count.n_pixels < 2 * n_per_class]
-    single = [count.name for count in counts if count.n_pixels == 1]
-    if small:
-        yield f"Classes with fewer than twice as many give half: {', '.join(small)}."
-    if single:
-        yield f"Classes with a single pixel cannot be learned: {', '.join(single)}."
-
-
-def _names(counts: list[_Count], names: Mapping[int, str] | Sequence[str] | None) -> str:
-    """Return the line that names the classes, as a comment where they have no names."""
-    if isinstance(names, Mapping):
-        pairs = (f"{v} = {json.dumps(n, ensure_ascii=False)}" for v, n in names.items())
-        return f"names = {{ {', '.join(pairs)} }}\n"
-    if names:
-        return f"names = {json.dumps(list(names), ensure_ascii=False)}\n"
-    plain = [f"class {number}" for number in range(1, len(counts) + 1)]
-    if [count.name for count in counts] != plain:
-        return ""
-    return f"# Say what they are: names = {json.dumps(plain)}\n"
-
-
-def _place(cube: xr.DataArray) -> str:
-    table = LookupTable.of(cube)
-    if table is not None:
-        return f"sensor geometry; maps are written with {table.grid}"
-    return str(Grid.of(cube))
-
-
-def _comments(lines: Iterable[str]) -> str:
-    """Return lines as comments, in which a character that would end the line is a space."""
-    printable = ("".join(c if c.isprintable() else " " for c in line) for line in lines)
-    return "\n".join(f"# {line}" for line in printable)

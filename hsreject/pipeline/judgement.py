@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -12,7 +13,8 @@ from scipy.special import stdtrit
 
 from hsreject.class_tree import ClassTree
 from hsreject.handover.confidence_classes import confidence_classes
-from hsreject.measures.choosing import ACCURACY, FRACTION, MAX_ERROR, choose_point
+from hsreject.measures.choosing import choose_point
+from hsreject.measures.point import share
 from hsreject.measures.summary import accuracy_at, aurc
 from hsreject.measures.uncertainty import square_blocks
 from hsreject.pipeline.plan import PLACE_ALONE
@@ -21,16 +23,14 @@ from hsreject.promise.run_promise import promise_figures
 from hsreject.rejection.hierarchical import coarsest_answers, credited_label
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.report.evaluation import Evaluation, evaluate
-from hsreject.report.findings import errors_caught, percent, statement
-from hsreject.report.levels_section import level_shares
-from hsreject.report.tables import label_areas
+from hsreject.report.findings import statement
+from hsreject.report.page import percent, templates
+from hsreject.report.tables import LevelShares, label_areas, level_shares
 from hsreject.sampling.draws import MEANING
 from hsreject.sampling.polygons import ADVICE, is_digitised, polygon_numbers
 from hsreject.schema import (
     AT_FRACTION,
-    CATEGORY,
     LABEL_WITH_REJECTION,
-    LEVEL_CONFIDENCE,
     NO_REFERENCE,
     OPERATING_POINT,
     POLYGON,
@@ -39,9 +39,7 @@ from hsreject.schema import (
     nodata_label,
 )
 
-QUOTED_FRACTIONS = (0.1, 0.2)
-"""Shares of the test pixels at which a table says how accurate the others are."""
-
+QUOTED_FRACTIONS = (0.1, 0.2)  # rejected, at which a table says how accurate the others are
 _ENDS = ("", "_lower", "_upper")  # of a name: a number and its interval
 
 
@@ -74,10 +72,9 @@ class Judgement:
             | {"goal_reached": system.delivery.reached}
             for other, system in walk.systems.items()
         ]
-        tables["judged"] = _by_system(list(walk.systems), map(xr.Dataset, rows))
-        tables["summary"] = _by_system(
-            list(walk.systems), (_curve_row(system) for system in walk.systems.values())
-        )
+        along = xr.Variable(SYSTEM, list(walk.systems))
+        tables["judged"] = xr.concat(map(xr.Dataset, rows), dim=along)
+        tables["summary"] = xr.concat(map(_curve_row, walk.systems.values()), dim=along)
         delivery = walk.systems[name].delivery
         if delivery.certificate is not None and calibration is not None:
             delivered = delivery.maps[LABEL_WITH_REJECTION]
@@ -101,180 +98,90 @@ class Judgement:
         system = self.delivered
         return confidence_classes(system.delivery.maps) if system.has_threshold else None
 
+    @cached_property
+    def levels(self) -> LevelShares | None:
+        """How much is known at which level, where the map may answer coarser."""
+        answer = self.delivered.delivery.maps[LABEL_WITH_REJECTION]
+        return level_shares(answer, judged_pixels(self.walk.split))
+
+    @cached_property
+    def digitised(self) -> bool:
+        """Whether test pixels lie in polygons, and are not a random sample of anything."""
+        return is_digitised(self.walk.split["test"])
+
+    @cached_property
+    def judge(self) -> PlaceAlone | None:
+        """What a map that knows the place alone says of this one; None where it is worse."""
+        if self.evaluation is None or PLACE_ALONE not in self.walk.systems:
+            return None
+        row = self.tables["judged"].sel({SYSTEM: PLACE_ALONE})
+        gain, lower, upper = (float(row[f"gain{end}"]) for end in _ENDS)
+        if (gain if np.isnan(lower) else lower) > 0:
+            return None
+        apart = str(self.walk.split["train"].attrs.get("sampling", "")).startswith(_APART)
+        ours = self.evaluation.points[0].point.nonrejected_accuracy
+        return PlaceAlone(float(row["overall_accuracy"]), ours, gain, lower, upper, apart)
+
     @property
     def statement(self) -> str:
         """How good the delivered map is, in a few sentences."""
         if self.evaluation is not None:
-            return " ".join(filter(None, (statement(self.evaluation), self._levels())))
-        kept_share = percent(1 - self.delivered.delivery.rejected_share)
-        return f"{self.walk.left_out} The map keeps {kept_share} of the scene."
+            return f"{statement(self.evaluation)} {self._say('levels')}".strip()
+        kept = percent(1 - self.delivered.delivery.rejected_share)
+        return f"{self.walk.left_out} The map keeps {kept} of the scene."
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must not miss."""
+        judge = self._say("coordinates") if self.judge and self.judge.warns else ""
         advice = str(self.walk.split["train"].attrs.get(ADVICE, ""))
-        return tuple(filter(None, (self._judge()[0], self._out_of_reach(), advice)))
+        return tuple(filter(None, (judge, self._say("out_of_reach"), advice)))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Where the numbers come from: the split, the goal, and which half of the test pixels."""
+        judge = self._say("coordinates") if self.judge and not self.judge.warns else ""
         meaning = str(self.walk.split["train"].attrs.get(MEANING, ""))
-        of_map = (self._about_goal(), self._about_unknown())
-        others = (self._judge()[1], self._no_promise(), self.choice)
-        return tuple(filter(None, (*of_map, meaning, *others)))
+        of_map = (self._say("about_goal"), self._say("about_unknown"), meaning)
+        return tuple(filter(None, (*of_map, judge, self._say("no_promise"), self.choice)))
 
     @property
     def choice(self) -> str:
         """Which weight of the context was chosen, in a sentence; empty where nothing was."""
-        if self.walk.tuned is None:
-            return ""
-        weight = float(self.walk.tuned.data["weight"][0])
-        meaning = "" if weight else " A weight of 0 is no context: rejection is pixelwise then."
-        return f"Chosen by cross-validation: context.weight = {weight:g}.{meaning}"
+        return self._say("weight")
 
-    def _judge(self) -> tuple[str, str]:
-        """Return what a comparison with a map of coordinates alone shows: a warning, or a note.
+    def _say(self, name: str) -> str:
+        return say(name, run=self)
+
+
+class PlaceAlone(NamedTuple):
+    """A map of coordinates alone that is as good as the delivered one, or not shown to be worse."""
+
+    accuracy: float  # with nothing rejected
+    our_accuracy: float
+    gain: float  # how much more accurate the delivered map is, with its interval
+    gain_lower: float
+    gain_upper: float
+    apart: bool  # whether test pixels are kept away from the training pixels
+
+    @property
+    def warns(self) -> bool:
+        """Whether that is a warning, or only to be noted.
 
         Beside training pixels a map must be shown to be better, because places alone do well there.
-        Away from them a place says little, and few polygons seldom prove a gain: that this map is
-        better, but not significantly, is only noted.
+        Apart from them a place says little, and few polygons seldom show a gain for sure.
         """
-        if self.evaluation is None or PLACE_ALONE not in self.walk.systems:
-            return "", ""
-        row = self.tables["judged"].sel({SYSTEM: PLACE_ALONE})
-        gain, lower, upper = (float(row[f"gain{end}"]) for end in _ENDS)
-        if (gain if np.isnan(lower) else lower) > 0:
-            return "", ""
-        theirs = percent(float(row["overall_accuracy"]))
-        ours = percent(self.evaluation.points[0].point.nonrejected_accuracy)
-        words = (
-            f"A map of coordinates alone does as well: {theirs} of the same test pixels are right "
-            f"with nothing rejected, against {ours} here. "
-        )
-        if gain > 0:
-            words = (
-                "It is not shown that this map knows more than where a pixel lies: a map of "
-                f"coordinates alone has {theirs} of the same test pixels right, against {ours} "
-                f"here (difference {100 * gain:.1f}, 95 % interval {100 * lower:.1f} to "
-                f"{100 * upper:.1f}). "
-            )
-        if str(self.walk.split["train"].attrs.get("sampling", "")).startswith(_APART):
-            words += "Labels in more places would tell."
-            return ("", words) if gain > 0 else (words, "")
-        words += (
-            "These test pixels lie beside the training pixels, so their accuracy says little of "
-            'other places. The way out: [sampling] name = "polygons" or "blocks" keeps them apart, '
-            "or a random sample of the map is labelled (hsreject sample)."
-        )
-        return words, ""
-
-    def _about_goal(self) -> str:
-        """Say what was asked for, and which pixels chose."""
-        goal, point = self.walk.plan.goal, self.delivered.delivery.calibration_point
-        if point is None:
-            if goal.kind != FRACTION:
-                return ""
-            beside = " beside what is unknown" if self.delivered.delivery.unknown_share else ""
-            return (
-                f"The goal: {percent(goal.value)} of the scene is rejected{beside}. No "
-                "test pixel has chosen anything."
-            )
-        if self.evaluation is None:
-            where = "polygons that were left out whole, and no other ones are left to judge it"
-        else:
-            polygons = is_digitised(self.walk.split["test"])
-            half = "half of the test polygons" if polygons else "a random half of the test pixels"
-            where = (
-                f"{half} ({point.n:,} pixels, of which it keeps "
-                f"{percent(1 - point.rejected_fraction)}, and "
-                f"{percent(point.nonrejected_accuracy)} of these are right)"
-            )
-            where += (
-                f"; every other number is of the other half ({self.evaluation.shown.point.n:,})"
-            )
-        wish = _WISHES[goal.kind].format(percent(goal.value, 0), goal.value)
-        return f"The goal: {wish}. How much is rejected was chosen on {where}."
-
-    def _about_unknown(self) -> str:
-        """Say how much is rejected because it resembles no training pixel."""
-        delivery = self.delivered.delivery
-        if not delivery.unknown_share:
-            return ""
-        return (
-            f"{percent(delivery.unknown_share)} of the scene resembles no training pixel: "
-            "it counts as unknown, and is rejected whatever the goal."
-        )
-
-    def _levels(self) -> str:
-        """Say how much is a class and how much a group, where the map may answer coarser."""
-        answer = self.delivered.delivery.maps[LABEL_WITH_REJECTION]
-        shares = level_shares(answer, judged_pixels(self.walk.split))
-        if shares is None:
-            return ""
-        of_all = shares["share"].isel({CATEGORY: -1})
-        parts = [
-            f"{percent(float(part))} as {name}"
-            for name, part in zip(of_all["level_name"].values[:-1], of_all.values, strict=False)
-        ]
-        return (
-            f"Kept are {', '.join(parts)} of the test pixels: a group counts as right where the "
-            "true class lies below it, and a rejected pixel by its coarsest group."
-        )
-
-    def _out_of_reach(self) -> str:
-        """Say so where the goal is out of reach: the most that there is, and what it costs."""
-        delivery, goal = self.delivered.delivery, self.walk.plan.goal
-        point = delivery.calibration_point
-        if delivery.reached:
-            return ""
-        if point is None:
-            wish = _WISHES[goal.kind].format(percent(goal.value, 0), goal.value)
-            return (
-                f"The goal ({wish}) cannot be aimed at, because accuracy cannot be estimated from "
-                "these labels. A tenth of the scene is rejected instead, beside what is unknown."
-            )
-        if not point.kept:
-            return (
-                "The goal is out of reach: all pixels that could choose a rejection are unknown, "
-                "which means that they resemble no training pixel. Label more places."
-            )
-        most = (
-            f"{percent(point.nonrejected_accuracy)} on the pixels that chose, "
-            f"keeping {percent(1 - point.rejected_fraction)} of them and "
-            f"{percent(1 - delivery.rejected_share)} of the scene"
-        )
-        if goal.kind == MAX_ERROR:
-            certificate = (
-                "" if delivery.certificate is None else f"{delivery.certificate.statement} "
-            )
-            return f"{certificate}Nothing is promised of this map; it reaches {most}."
-        return f"An accuracy of {percent(goal.value, 0)} is out of reach: the most is {most}."
-
-    def _no_promise(self) -> str:
-        """Return the commands that get a promise where test pixels cannot give one."""
-        test = self.walk.split["test"]
-        if self.evaluation is not None and not is_digitised(test):
-            return ""
-        name = self.walk.plan.delivered
-        label, train = f"maps/label_{name}.tif", "maps/train.tif"
-        coarser = self.walk.plan.rejectors[name].answers_coarser
-        confidence = LEVEL_CONFIDENCE if coarser else "confidence"
-        return (
-            "Pixels of polygons are not a random sample of the map, so nothing is promised. What "
-            "gets a promise, in the folder of these results: "
-            f"hsreject sample {label} --n 400 --exclude {train} --out sample.gpkg, "
-            f"then, with the points labelled, hsreject certify --labels {label} --confidence "
-            f"maps/{confidence}_{name}.tif --sample sample.gpkg --exclude {train} --out promise"
-        )
+        return not (self.apart and self.gain > 0)
 
 
 _APART = ("polygons", "blocks")  # samplings that keep training and test pixels apart
-_WISHES = {
-    ACCURACY: "{} of the kept are right",
-    MAX_ERROR: "at most {} of the kept are wrong",
-    "rejection_cost": "what is cheapest when a rejection costs {1:g} of an error",
-    FRACTION: "{} of the scene is rejected",
-}
+
+
+def say(name: str, **values: object) -> str:
+    """Return a sentence of ``words.jinja``, about these values."""
+    template = templates("hsreject.pipeline").get_template("words.jinja")
+    macro: Any = getattr(template.module, name)
+    return " ".join(str(macro(**values)).split())
 
 
 def judged_pixels(split: xr.Dataset) -> xr.DataArray:
@@ -312,7 +219,9 @@ def _judged_row(rejected_share: float, evaluation: Evaluation) -> dict[str, floa
     row = {
         "rejected_share_of_scene": rejected_share,
         "rejected_fraction": delivered.point.rejected_fraction,
-        "errors_caught": errors_caught(delivered.point),
+        "errors_caught": float(
+            share(delivered.point.misclassified_rejected, delivered.point.misclassified)
+        ),
     }
     for name, named in (("overall", nothing), ("nonrejected", delivered)):
         ends = (named.point.nonrejected_accuracy, *evaluation.interval(named))
@@ -351,30 +260,17 @@ def _gain(one: System, other: System, evaluation: Evaluation) -> dict[str, float
 def _curve_row(system: System) -> xr.Dataset:
     """Return the quoted figures of a curve, which one point alone does not have."""
     curve = system.points
-    row = xr.Dataset(
+    best = choose_point(curve) if curve.sizes[OPERATING_POINT] > 1 else None
+    is_whole = set(curve["rejected_fraction"].values) >= {0, 1}
+    at = accuracy_at(curve, QUOTED_FRACTIONS).values if best else [np.nan] * len(QUOTED_FRACTIONS)
+    return xr.Dataset(
         {
             "overall_accuracy": float(curve["overall_accuracy"][0]),  # with nothing rejected
-            "accuracy_at": (AT_FRACTION, np.full(len(QUOTED_FRACTIONS), np.nan)),
-            "largest_quality": np.nan,
-            "fraction_of_largest_quality": np.nan,
-            "aurc": np.nan,
+            "accuracy_at": (AT_FRACTION, at),
+            "largest_quality": best.classification_quality if best else np.nan,
+            "fraction_of_largest_quality": best.rejected_fraction if best else np.nan,
+            "aurc": aurc(curve) if is_whole else np.nan,
             "calibration_error": system.calibration_error,
         },
         coords={AT_FRACTION: list(QUOTED_FRACTIONS)},
     )
-    if curve.sizes[OPERATING_POINT] == 1:
-        return row
-    best = choose_point(curve)
-    fractions = curve["rejected_fraction"].values
-    whole = fractions.min() == 0 and fractions.max() == 1
-    return row.assign(
-        accuracy_at=(AT_FRACTION, accuracy_at(curve, QUOTED_FRACTIONS).values),
-        largest_quality=best.classification_quality,
-        fraction_of_largest_quality=best.rejected_fraction,
-        aurc=aurc(curve) if whole else np.nan,
-    )
-
-
-def _by_system(names: list[str], rows: Iterable[xr.Dataset]) -> xr.Dataset:
-    table: xr.Dataset = xr.concat(list(rows), dim=xr.Variable(SYSTEM, names))
-    return table

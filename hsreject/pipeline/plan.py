@@ -44,11 +44,7 @@ from hsreject.rejection import (
 )
 from hsreject.schema import attach_classes, check_same_grid, class_table
 
-CARRIED_ROW = "carried model"
-"""What the table calls that part of the model that `train` could take to another scene."""
-
-PLACE_ALONE = "coordinates"
-"""The baseline that knows where a pixel lies and nothing else."""
+PLACE_ALONE = "coordinates"  # the baseline that knows where a pixel lies and nothing else
 
 SECTIONS = {
     "plugins": 'files or installed packages whose parts may be named, such as ["my_prior.py"]',
@@ -69,9 +65,7 @@ SECTIONS = {
 """The keys of a configuration, and what they are."""
 
 AUTO = "auto"
-AUTO_WEIGHTS = (0.0, 0.5, 1.0, 2.0)
-"""What is tried where the weight of the context is left to the training pixels."""
-
+AUTO_WEIGHTS = (0.0, 0.5, 1.0, 2.0)  # tried where the weight is left to the training pixels
 _CONTEXTS = Registry("context", {"segsalsa": SegSALSA})
 
 
@@ -94,20 +88,14 @@ class Plan:
     def with_weight(self, weight: float) -> Plan:
         """Return this plan with a weight of the context; the rest stays as it is."""
         document = _with_weight(self.document, weight)
-        return replace(self, document=document, **_varied_parts(document))
+        return replace(self, document=document, **{**_varied_parts(document), "model": self.model})
 
     @property
     def carried(self) -> Plan:
         """The same plan with what a model keeps of it for other scenes; itself if that is all."""
         if not getattr(self.model, "spatial", False):
             return self
-        classifier = self.document.get("classifier", AUTO)
-        table = {"name": classifier} if isinstance(classifier, str) else classifier
-        if isinstance(table, Mapping):
-            document = {**self.document, "classifier": {**table, "spatial": False}}
-        else:
-            document = {**self.document, "classifier": clone(table).set_params(spatial=False)}
-        return replace(self, document=document, baselines={}, **_varied_parts(document))
+        return replace(self, model=clone(self.model).set_params(spatial=False))
 
     @property
     def delivered(self) -> str:
@@ -193,29 +181,25 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
     if PLACE_ALONE not in names:
         names.append(PLACE_ALONE)  # the judge of every run
     with in_section("baselines"):
-        baselines = {str(name): _baseline(plan, BASELINES.create(name)) for name in names}
-    if getattr(plan.model, "spatial", False):
-        baselines[CARRIED_ROW] = plan.carried
+        sections = {str(name): BASELINES.create(name) for name in names}
+    baselines = {  # which differ in nothing else
+        name: replace(plan, document=other, weights=(), **_varied_parts(other))
+        for name, other in sections.items()
+    }
     _check_names(plan.rejectors, baselines)
     return replace(plan, baselines=baselines)
 
 
 def _goal(document: Sections) -> Goal:
     """Return what decides how much is rejected."""
-    goals = {
-        name: document[name] for name in ("goal", "fraction") if document.get(name) is not None
-    }
-    if len(goals) > 1:
+    goal, fraction = document.get("goal"), document.get("fraction")
+    if goal is not None and fraction is not None:
         raise ConfigError(
             "A run has one goal, and fraction is one: give [goal] or fraction, not both."
         )
-    goal = goals.get("goal", {"fraction": goals.get("fraction", 0.1)})
+    if goal is None:
+        goal = {"fraction": 0.1 if fraction is None else fraction}
     return goal if isinstance(goal, Goal) else Goal.from_table(goal)
-
-
-def _baseline(plan: Plan, sections: Sections) -> Plan:
-    """Return a plan that differs only in what the sections of a baseline say."""
-    return replace(plan, document=sections, weights=(), **_varied_parts(sections))
 
 
 def _weights(document: Sections) -> tuple[float, ...]:
@@ -413,15 +397,11 @@ def _check_names(rejectors: Mapping[str, Rejector], baselines: Mapping[str, obje
     if not rejectors:
         raise ConfigError(f"[rejectors] needs at least one. There are: {', '.join(REJECTORS)}.")
     for name in rejectors:
-        if not name or not set(name).isdisjoint('/\\:*?"<>|') or not name.isprintable():
+        plain = name.isprintable() and set(name).isdisjoint('/\\:*?"<>|')
+        if not name or not plain or name in baselines:
             raise ConfigError(
-                f"[rejectors] '{name}' cannot be part of a file name. Give it a title of letters, "
-                "digits, spaces, - and _."
-            )
-        if name in baselines or name == CARRIED_ROW:
-            raise ConfigError(
-                f"[rejectors] '{name}' is the name of another row of the table. "
-                "Give it another title."
+                f"[rejectors] '{name}' cannot be part of a file name, or is the name of another "
+                "row of the table. Give it a title of letters, digits, spaces, - and _."
             )
 
 

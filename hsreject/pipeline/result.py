@@ -32,7 +32,7 @@ from hsreject.handover.filled_map import FILLED, filled_map, filled_raster
 from hsreject.handover.provenance import Provenance, write_map_item
 from hsreject.io.maps import write_map, write_maps
 from hsreject.io.netcdf import write_tree
-from hsreject.pipeline.run_report import run_report
+from hsreject.pipeline.run_report import run_report, table_of
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.progress import ProgressCallback
 from hsreject.promise.run_promise import promise_words
@@ -41,6 +41,7 @@ from hsreject.rejection.rejector import UNKNOWN
 from hsreject.report.tables import confidence_table, write_by_class, write_tables
 from hsreject.schema import (
     BAND,
+    CANDIDATE,
     CONFIDENCE_CLASS,
     LABEL_WITH_REJECTION,
     LEVEL_CONFIDENCE,
@@ -53,17 +54,27 @@ from hsreject.schema import (
 if TYPE_CHECKING:
     from hsreject.pipeline.judgement import Judgement
     from hsreject.pipeline.plan import Plan
-    from hsreject.pipeline.stages import Stages
 
 CONFIG = "config.toml"
 STAGES = "stages"
-TUNING = "tuning.csv"
 SYSTEM_OF_POINT = "system_of_point"
 MAP = "map.tif"
 
-_OF_SYSTEMS = ("gain", "gain_lower", "gain_upper", "goal_reached")
-"""What is judged of a system and not said of the delivered map by itself."""
-
+_TABLES = {  # files of tables, by the groups of a result that hold them
+    "operating_points.csv": "points",
+    "summary.csv": "summary",
+    "confidence_classes.csv": "confidence_classes",
+    "tuning.csv": "tuning",
+}
+_ITEM = {  # the files that the STAC item of a run names
+    "map": f"maps/{MAP}",
+    "filled": f"maps/{FILLED}",
+    "confidence_classes": "maps/confidence_classes.tif",
+    "report": "report.html",
+    "certificate": "certificate.json",
+    "configuration": CONFIG,
+}
+_OF_SYSTEMS = ("gain", "gain_lower", "gain_upper", "goal_reached")  # of no map by itself
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _REPORTED = ("numpy", "scipy", "scikit-learn", "xarray", "numba", "rasterio", "spectral")
 
@@ -71,28 +82,27 @@ _REPORTED = ("numpy", "scipy", "scikit-learn", "xarray", "numba", "rasterio", "s
 def result_tree(
     plan: Plan,
     judgement: Judgement,
+    cube: xr.DataArray,
     labels: xr.DataArray,
-    stages: Stages,
     hashes: Mapping[str, str],
 ) -> xr.DataTree:
     """Return the maps, operating points and tables of a run.
 
     The attributes hold the configuration, the seed and hashes of the inputs.
     """
-    colors = FalseColorDisplay.from_cube(stages.cube, wavelengths=INFRARED).bands
+    colors = FalseColorDisplay.from_cube(cube, wavelengths=INFRARED).bands
     walk, delivery = judgement.walk, judgement.delivered.delivery
-    pool, evidence = _parted(walk.evidence)
-    tables = {
-        f"/{name}": one.expand_dims({SEED: [plan.seed]}) for name, one in judgement.tables.items()
-    }
-    choice = judgement.choice
-    maps = evidence.assign(walk.split).assign(
+    evidence = walk.evidence.drop_dims(BAND, errors="ignore").drop_attrs(deep=False)
+    pool = evidence.drop_dims(set(evidence.dims) - {CANDIDATE}).reset_coords(drop=True)
+    maps = evidence.drop_dims(CANDIDATE, errors="ignore").assign(walk.split)
+    maps = maps.assign(
         {
             "reference": labels,
-            "false_color": stages.cube.isel({BAND: list(colors)}).drop_attrs(deep=False),
+            "false_color": cube.isel({BAND: list(colors)}).drop_attrs(deep=False),
             **_maps_of_rejectors(judgement),
         }
     )
+    choice = judgement.choice
     groups = {
         "/": maps.assign_attrs(
             title=plan.title,
@@ -102,14 +112,12 @@ def result_tree(
             **hashes,
         ),
         "/delivered": _delivered(judgement),
-        **tables,
+        **{f"/{n}": one.expand_dims({SEED: [plan.seed]}) for n, one in judgement.tables.items()},
         "/pool": pool,
         "/tuning": xr.Dataset() if walk.tuned is None else walk.tuned.data.drop_attrs(deep=False),
-        "/stages": xr.Dataset(
-            {"seconds": ("stage", list(stages.seconds.values()))},
-            coords={"stage": list(stages.seconds)},
+        "/versions": xr.Dataset(
+            attrs={"hsreject": __version__, **{name: version(name) for name in _REPORTED}}
         ),
-        "/versions": xr.Dataset(attrs=_versions()),
     }
     if judgement.confidence_classes is not None:
         table = confidence_table(judgement.confidence_classes, judgement.evaluation)
@@ -120,16 +128,6 @@ def result_tree(
         words = promise_words(delivery.certificate, judgement.tables["promise"])
         groups["/promise"].attrs = {"certificate": delivery.certificate.to_json(), **words}
     return xr.DataTree.from_dict({name: one for name, one in groups.items() if one.attrs or one})
-
-
-def _parted(evidence: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
-    """Return what the model tried by itself, and the maps that a result keeps of the evidence."""
-    candidates = [name for name in evidence.variables if str(name).startswith("pool_")]
-    pool = evidence[candidates].drop_attrs(deep=False)
-    plain = {name: str(name).removeprefix("pool_") for name in (*pool.dims, *pool.variables)}
-    large = ["image", *candidates]  # as large as the scene
-    rest = evidence.drop_vars(large, errors="ignore").drop_dims(BAND, errors="ignore")
-    return pool.rename(plain), rest.drop_attrs(deep=False)
 
 
 def _maps_of_rejectors(judgement: Judgement) -> dict[str, xr.DataArray]:
@@ -158,12 +156,10 @@ def _delivered(judgement: Judgement) -> xr.Dataset:
     if judgement.evaluation is not None:
         row = judgement.tables["judged"].sel({SYSTEM: rejector}, drop=True)
         numbers |= {str(column): row[column].item() for column in row}
+        numbers = {name: number for name, number in numbers.items() if name not in _OF_SYSTEMS}
     elif walk.left_out is not None:
-        numbers |= {
-            "left_out_accuracy": walk.left_out.accuracy,
-            "left_out_standard_error": walk.left_out.standard_error,
-        }
-    numbers = {name: number for name, number in numbers.items() if name not in _OF_SYSTEMS}
+        numbers["left_out_accuracy"] = walk.left_out.accuracy
+        numbers["left_out_standard_error"] = walk.left_out.standard_error
     maps = {LABEL_WITH_REJECTION: delivery.maps[LABEL_WITH_REJECTION]}
     if judgement.confidence_classes is not None:
         maps[CONFIDENCE_CLASS] = judgement.confidence_classes
@@ -182,10 +178,7 @@ def _delivered(judgement: Judgement) -> xr.Dataset:
 
 
 def _operating_points(judgement: Judgement) -> xr.Dataset:
-    """Return the operating points of all systems in one table; what a system lacks is NaN.
-
-    `overall_accuracy` is that of a point's labels with nothing rejected.
-    """
+    """Return the operating points of all systems in one table; what a system lacks is NaN."""
     pieces = []
     for name, system in judgement.walk.systems.items():
         points = system.points.drop_attrs().reset_coords(drop=True)
@@ -211,11 +204,6 @@ def _plain(value: Any) -> Any:
     return _ADDRESS.sub("", repr(value))  # which differs from run to run
 
 
-def _versions() -> dict[str, str]:
-    """Return the versions of hsreject and of what its numbers depend on."""
-    return {"hsreject": __version__, **{name: version(name) for name in _REPORTED}}
-
-
 @contextmanager
 def run_folder(folder: Path, document: Mapping[str, Any], *, overwrite: bool) -> Iterator[None]:
     """Prepare the folder of a run, and remove it again if the run fails before its first stage.
@@ -225,7 +213,7 @@ def run_folder(folder: Path, document: Mapping[str, Any], *, overwrite: bool) ->
     """
     is_new = not folder.exists()
     check_folder(folder, overwrite=True)
-    if not overwrite:
+    if not (overwrite or is_new or is_empty(folder)):
         _check_own(folder, document)
     with made_folder(folder), alone_in(folder):
         try:
@@ -252,18 +240,14 @@ def _begin(folder: Path, document: Mapping[str, Any]) -> None:
 
 def _check_own(folder: Path, document: Mapping[str, Any]) -> None:
     """Raise if a folder holds other people's files, or the results of another configuration."""
-    if not folder.is_dir() or is_empty(folder):
-        return
     remedy = "Choose another folder, or allow overwriting (--overwrite, in Python overwrite=True)"
-    only_begun = {entry.name for entry in folder.iterdir()} <= {
-        CONFIG
-    }  # a run that was stopped at once
-    if not only_begun and not ((folder / STAGES).is_dir() and (folder / CONFIG).is_file()):
+    names = {entry.name for entry in folder.iterdir()}
+    if names != {CONFIG} and not {STAGES, CONFIG} <= names:  # CONFIG alone: stopped at once
         raise FileError(
             f"The folder {folder} holds files that were not made by a run of hsreject. {remedy}: "
             "they stay, except those whose names the run needs."
         )
-    if not (folder / MANIFEST).is_file():
+    if MANIFEST not in names:
         return  # a run that was stopped has left nothing but its stages
     try:
         before = tomllib.loads((folder / CONFIG).read_text(encoding="utf-8"))
@@ -292,11 +276,10 @@ def write_outputs(
         label = _write_maps(tree, work / "maps", flat=flat)
         if probabilities:
             write_map(tree.to_dataset()["probability"], work / "maps" / "probabilities.tif")
-        for name in judgement.walk.plan.rejectors:
-            if LEVEL_CONFIDENCE in judgement.walk.systems[name].swept:
-                levels = judgement.walk.systems[name].swept[LEVEL_CONFIDENCE]
-                path = work / "maps" / f"{LEVEL_CONFIDENCE}_{name}.tif"
-                write_map(levels_as_field(levels), path)
+        for name, system in judgement.walk.systems.items():
+            if LEVEL_CONFIDENCE in system.swept:
+                levels = levels_as_field(system.swept[LEVEL_CONFIDENCE])
+                write_map(levels, work / "maps" / f"{LEVEL_CONFIDENCE}_{name}.tif")
         progress("writing", 1, 3)
         write_tree(tree, work / "result.nc")
         for name, text in _texts(tree).items():
@@ -307,14 +290,14 @@ def write_outputs(
             write_tables(judgement.evaluation, work)
         progress("writing", 2, 3)
         run_report(tree, judgement, work, cube)
-        _write_item(tree, label, work)
+        write_map_item(work, label, _source(tree), _ITEM)
     progress("writing", 3, 3)
 
 
 def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> xr.DataArray:
     """Write all maps, and return the delivered one."""
     folder.mkdir()
-    maps, delivered = tree.to_dataset(), tree.children["delivered"].to_dataset(inherit=False)
+    maps, delivered = tree.to_dataset(), table_of(tree, "delivered")
     of_delivered = maps.sel({REJECTOR: delivered.attrs["rejector"]}, drop=True)
     answer = delivered[LABEL_WITH_REJECTION]
     answer = answer.assign_coords(of_delivered["label"].coords)  # the place is kept once
@@ -352,34 +335,16 @@ def _source(tree: xr.DataTree) -> Provenance:
     return Provenance(str(name), str(tree.attrs["title"]), goal, str(delivered["statement"]))
 
 
-def _write_item(tree: xr.DataTree, label: xr.DataArray, folder: Path) -> None:
-    """Write the STAC item of a run."""
-    files = {
-        "map": f"maps/{MAP}",
-        "filled": f"maps/{FILLED}",
-        "confidence_classes": "maps/confidence_classes.tif",
-        "report": "report.html",
-        "certificate": "certificate.json",
-        "configuration": CONFIG,
-    }
-    write_map_item(folder, label, _source(tree), files)
-
-
 def _texts(tree: xr.DataTree) -> dict[str, str]:
-    """Return the text files: tables, configuration and versions."""
-    texts = {CONFIG: str(tree.attrs["configuration"]), "versions.toml": tomli_w.dumps(_versions())}
-    if "points" in tree:
-        points = tree.children["points"].to_dataset(inherit=False).to_dataframe()
-        texts["operating_points.csv"] = points.to_csv(index_label=OPERATING_POINT)
-        judged = tree.children["judged"].to_dataset(inherit=False)
-        judged = judged.rename({name: f"map_{name}" for name in judged})
-        summary = tree.children["summary"].to_dataset(inherit=False).assign(judged)
-        texts["summary.csv"] = summary.to_dataframe().to_csv()
-    if "confidence_classes" in tree:
-        table = tree.children["confidence_classes"].to_dataset(inherit=False).to_dataframe()
-        texts["confidence_classes.csv"] = table.to_csv()
+    """Return the text files: configuration, tables and certificate."""
+    texts = {CONFIG: str(tree.attrs["configuration"])}
+    for file, name in _TABLES.items():
+        if name in tree:
+            table = table_of(tree, name)
+            if name == "summary":
+                judged = table_of(tree, "judged")
+                table = table.assign(judged.rename({column: f"map_{column}" for column in judged}))
+            texts[file] = table.to_dataframe().to_csv()
     if "promise" in tree:
         texts["certificate.json"] = tree.children["promise"].attrs["certificate"]
-    if "tuning" in tree:
-        texts[TUNING] = tree.children["tuning"].to_dataset(inherit=False).to_dataframe().to_csv()
     return texts

@@ -73,17 +73,15 @@ def run(
 
         - `delivered`: the one map that the report is about, `label_with_rejection` (y, x), with its
           numbers; the attributes say which rejector and goal, the `statement` and the `warnings`.
-          `confidence_class` (y, x) says which third of the map by confidence a pixel belongs to.
-        - `confidence_classes`: how large each of these is and, where test pixels judge the map, how
-          accurate with nothing rejected. Absent where no confidence makes the map.
+          `confidence_class` (y, x) says which third of the map by confidence a pixel belongs to,
+          and the group `confidence_classes` how large and how accurate each of these is.
         - `summary`: figures of the curve of each system on all test pixels, by (seed, system):
           the tables of several runs are joined along `seed`.
         - `judged`: figures of each system's map, by (seed, system), on the test pixels that chose
           nothing, with 95 % intervals; `gain` is how much more accurate the delivered map is.
         - `points`: the operating points of all systems on all test pixels.
-        - `promise`: what was certified, and how it turned out.
-        - `pool` and `tuning`: what the classifier tried, and which weights of the context;
-          `stages`: their seconds.
+        - `promise`: what was certified, and what came of it.
+        - `pool` and `tuning`: what the classifier tried, and which weights of the context.
         - `versions`: of hsreject and of what its numbers depend on, as attributes.
 
         A group is a table by itself with ``result["summary"].to_dataset(inherit=False)``; without
@@ -118,7 +116,7 @@ def run(
         kept_in = None if folder is None else folder / STAGES
         stages = Stages(cube, tokenize(hashes), kept_in, progress)
         judgement = Judgement.of(Walk.of(plan, labels, stages))
-        tree = result_tree(plan, judgement, labels, stages, hashes)
+        tree = result_tree(plan, judgement, cube, labels, hashes)
         if folder is not None:
             write_outputs(
                 folder,

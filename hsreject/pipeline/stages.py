@@ -9,10 +9,9 @@ on, and every array is hashed once. A stage without a key is not kept, nor are t
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -25,7 +24,6 @@ from sklearn.base import clone
 from hsreject import __version__
 from hsreject.classify.pool import at_temperature
 from hsreject.classify.scene_model import SceneModel
-from hsreject.confidence import label_map
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import FewPolygonsWarning, HsrejectWarning, InputError
 from hsreject.files import recall
@@ -34,8 +32,8 @@ from hsreject.keys import key_of
 from hsreject.measures.choosing import FRACTION, Goal
 from hsreject.measures.summary import expected_calibration_error
 from hsreject.pipeline.delivery import Delivery, calibration_half, deliver
-from hsreject.pipeline.plan import CARRIED_ROW, PLACE_ALONE, Plan
-from hsreject.pipeline.tuning import settled, tune
+from hsreject.pipeline.plan import PLACE_ALONE, Plan
+from hsreject.pipeline.tuning import tune
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import Novelty, Rejector
 from hsreject.rejection.evidence import P_VALUE, TOKEN
@@ -60,7 +58,6 @@ from hsreject.schema import (
 )
 
 _N_FOLDS = 5
-_SECONDS, _STAGE = "seconds", "stage"
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,6 @@ class Stages:
     key: str  # token of the scene and its labels
     folder: Path | None  # where finished stages are kept; None keeps none
     progress: ProgressCallback
-    seconds: dict[str, float] = field(default_factory=dict)  # of each stage
 
     def split(self, plan: Plan, labels: xr.DataArray) -> Stage:
         """Return `train` and `test`, the labels of the pixels to learn from and to evaluate on."""
@@ -105,27 +101,17 @@ class Stages:
         work = partial(tune, plan, self.cube, train, fitted=fitted, progress=self.progress)
         return self._kept(name, _key(split, clone(plan.model), contexts), work)
 
-    def classify(
-        self, model: SceneModel, split: Stage, *, name: str, whole: Stage | None = None
-    ) -> Stage:
+    def classify(self, model: SceneModel, split: Stage, *, name: str) -> Stage:
         """Return the class `probability` of a model fitted to the training pixels.
 
-        A model that weighs candidates of its own leaves what it tried, along `pool_candidate`.
-        Where the model is what can be carried of a `whole` one that was fitted just now, it is not
-        fitted again.
+        A model that weighs candidates of its own leaves what it tried, along `candidate`.
         """
-        fitted = None if whole is None or whole.model is None else whole.model.carried()
-        estimator = clone(model) if fitted is None else fitted
+        estimator, train = clone(model), split.data["train"]
 
         def compute() -> xr.Dataset:
-            if fitted is None:
-                train = split.data["train"]
-                probability = estimator.fit_predict_proba(self.cube, train, progress=self.progress)
-            else:
-                probability = estimator.predict_proba(self.cube)
+            probability = estimator.fit_predict_proba(self.cube, train, progress=self.progress)
             tried = getattr(estimator, "tried_", xr.Dataset())
-            names = {str(name): f"pool_{name}" for name in (*tried.dims, *tried.variables)}
-            return tried.rename(names).assign(probability=probability.compute())
+            return tried.assign(probability=probability.compute())
 
         stage = self._kept(name, _key(split, clone(model)), compute)
         data = stage.data.assign(image=self.cube)
@@ -146,22 +132,21 @@ class Stages:
     def solve_context(
         self, context: SegSALSA, before: Stage, tuned: Stage | None, prefix: str
     ) -> Stage:
-        """Return what was known with the `hidden_field` of the context and its `context_label`.
+        """Return what was known with the `hidden_field` of the context.
 
-        Where held-out maps of this context gave a temperature, `label_probability` is how
-        probable that label is; the field itself only ranks.
+        Where held-out maps of this context have told a temperature, `label_probability` is how
+        probable its label is; the field itself only ranks.
         """
         temperature = None if tuned is None else float(tuned.data["temperature"][0])
 
         def compute() -> xr.Dataset:
-            hidden = settled(
-                context, before.data["probability"], image=self.cube, progress=self.progress
-            )
-            maps = {"hidden_field": hidden, "context_label": label_map(hidden)}
+            probability = before.data["probability"]
+            solution = context.solve(probability, image=self.cube, progress=self.progress)
+            maps = {"hidden_field": solution.hidden_field}
             if temperature is not None:
-                honest = at_temperature(hidden.values, temperature, axis=0).max(axis=0)
-                plain = hidden.isel({CATEGORY: 0}, drop=True).drop_attrs(deep=False)
-                maps["label_probability"] = plain.copy(data=honest)
+                honest = at_temperature(maps["hidden_field"].values, temperature, axis=0)
+                plain = maps["hidden_field"].isel({CATEGORY: 0}, drop=True).drop_attrs(deep=False)
+                maps["label_probability"] = plain.copy(data=honest.max(axis=0))
             return xr.Dataset(maps)
 
         stage = self._kept(f"{prefix}context", _key(before, context, temperature), compute)
@@ -179,17 +164,14 @@ class Stages:
     ) -> Stage:
         """Return the operating points of a rejector on the test pixels, with their maps."""
         maps = evidence.data.assign_attrs({} if evidence.key is None else {TOKEN: evidence.key})
-
-        def compute() -> xr.Dataset:
-            return self._keeping(rejector).sweep(
-                maps, test, fraction=fraction, progress=self.progress
-            )
-
-        indifferent = rejector.indifferent_options
+        indifferent, storing = rejector.indifferent_options, cast("Any", rejector)
         options = {name: value for name, value in vars(rejector).items() if name not in indifferent}
         fraction = None if rejector.has_threshold else fraction  # every threshold is there
+        if self.folder is not None and "store" in indifferent:  # solves are kept beside the stages
+            storing = replace(storing, store=storing.store or self.folder / "joint")
+        work = partial(storing.sweep, maps, test, fraction=fraction, progress=self.progress)
         key = _key(evidence, type(rejector), options, fraction)
-        return self._kept(f"rejection-{name}", key, compute)
+        return self._kept(f"rejection-{name}", key, work)
 
     def leave_out(self, plan: Plan, split: Stage) -> Stage:
         """Return the ranking (y, x) of training polygons, from maps that were made without them.
@@ -223,39 +205,18 @@ class Stages:
         key = _key(split, clone(plan.model), plan.context, ranking)
         return self._kept("polygons-left-out", key, compute)
 
-    def _keeping(self, rejector: Rejector) -> Rejector:
-        """Return the rejector; one that can keep its solves does so beside the stages."""
-        if self.folder is None or "store" not in rejector.indifferent_options:
-            return rejector
-        storing: Any = rejector
-        return cast("Rejector", replace(storing, store=storing.store or self.folder / "joint"))
-
     def _kept(self, name: str, key: str | None, compute: Callable[[], xr.Dataset]) -> Stage:
         """Return a stage from its file, or compute it and keep it there."""
-        identity = f"{name}-{key}"
-
-        def timed() -> xr.Dataset:
-            start = time.perf_counter()
-            result = compute()
-            return result.assign_attrs({_SECONDS: time.perf_counter() - start, _STAGE: identity})
-
-        path = self.folder / f"{identity}.nc" if self.folder and key else None
+        path = self.folder / f"{name}-{key}.nc" if self.folder and key else None
         self.progress(name, 0, 1)
-        data = recall(path, timed, read=_read_stage, write=write_dataset)
+        data = recall(path, compute, read=_read_stage, write=write_dataset)
         self.progress(name, 1, 1)
-        self.seconds[name] = self.seconds.get(name, 0.0) + float(data.attrs[_SECONDS])
         return Stage(data, key)
 
 
 def _read_stage(path: Path) -> xr.Dataset:
-    """Return a kept stage; one under the name of another is reported, and computed again."""
     with open_dataset(path) as stored:  # an open file would answer for one that is replaced
-        data = stored.load()
-    if data.attrs[_STAGE] != path.stem:
-        message = f"{path} holds another stage ({data.attrs[_STAGE]}). It is computed again."
-        warnings.warn(message, HsrejectWarning, stacklevel=5)
-        raise KeyError(path.stem)
-    return data
+        return stored.load()
 
 
 def _key(before: Stage, *options: object) -> str | None:
@@ -317,13 +278,19 @@ def _walk_with_test(plan: Plan, stages: Stages, split: Stage) -> Walk:
     novelty = stages.novelty(split) if any(one.needs_p_value for one in looking) else None
     settled, tuned, pixelwise, evidence = _map(plan, stages, split, novelty)
     systems = {
-        name: _system(settled, name, (pixelwise, evidence), stages, split)
+        name: _system(
+            settled,
+            name,
+            (pixelwise, evidence),
+            stages,
+            split,
+            certified=name == settled.delivered and not is_digitised(test),
+        )
         for name in settled.rejectors
     }
     for name, baseline in plan.baselines.items():
-        whole = pixelwise if name == CARRIED_ROW else None
         try:
-            other, _, *maps = _map(baseline, stages, split, novelty, prefix=f"{name}-", whole=whole)
+            other, _, *maps = _map(baseline, stages, split, novelty, f"{name}-")
             alone = replace(other, rejectors={name: other.ranking})
             systems[name] = _system(alone, name, (maps[0], maps[1]), stages, split)
         except InputError as error:  # such as more components than the scene has bands
@@ -341,16 +308,11 @@ def _map(
     stages: Stages,
     split: Stage,
     novelty: Stage | None,
-    *,
     prefix: str = "",
-    whole: Stage | None = None,
 ) -> tuple[Plan, Stage | None, Stage, Stage]:
-    """Settle what a plan leaves to the training pixels, and map the scene without and with context.
-
-    The model of a plan may be what can be carried of a `whole` one.
-    """
+    """Settle what a plan leaves open, and map the scene without and with context."""
     tuned = None
-    pixelwise = stages.classify(plan.model, split, name=f"{prefix}classifier", whole=whole)
+    pixelwise = stages.classify(plan.model, split, name=f"{prefix}classifier")
     if plan.weights:
         tuned = stages.tune(plan, split, name=f"{prefix}choosing", fitted=pixelwise.model)
         plan = plan.with_weight(float(tuned.data["weight"][0]))
@@ -362,7 +324,13 @@ def _map(
 
 
 def _system(
-    plan: Plan, name: str, maps: tuple[Stage, Stage], stages: Stages, split: Stage
+    plan: Plan,
+    name: str,
+    maps: tuple[Stage, Stage],
+    stages: Stages,
+    split: Stage,
+    *,
+    certified: bool = False,
 ) -> System:
     """Return what a rejector offers, and the map of it that the plan's goal asks for."""
     rejector = plan.rejectors[name]
@@ -374,16 +342,14 @@ def _system(
         plan.goal,
         test=split.data["test"],
         calibration=split.data.get("calibration"),
-        certified=name == plan.delivered and not is_digitised(split.data["test"]),
+        certified=certified,
         coarse_cost=getattr(rejector, "coarse_cost", 0.0),
     )
     probability = evidence.data.get("label_probability")
     if not rejector.needs_context:
         probability = evidence.data["probability"].max(CATEGORY)
     error = np.nan
-    if (
-        probability is not None and rejector.has_threshold
-    ):  # else labels change with what is rejected
+    if probability is not None and rejector.has_threshold:  # else labels change with the rejection
         used, correct = reference_pixels(swept.data["label"], split.data["test"])
         error = expected_calibration_error(correct, probability.values[used])
     return System(swept.data, delivery, error)

@@ -17,7 +17,7 @@ from hsreject.pipeline.result import config_text
 from hsreject.pipeline.run import planned
 from hsreject.pipeline.tuning import tune
 from hsreject.progress import ProgressCallback, no_progress, reporting_reads
-from hsreject.rejection import RankedRejector, Rejector
+from hsreject.rejection import RankedRejector
 from hsreject.schema import BAND, NO_REFERENCE, class_table
 
 
@@ -98,16 +98,11 @@ def train(
 def _chosen_rejector(plan: Plan, name: str | None) -> RankedRejector:
     """Return the rejector of a plan that a map model uses, or say why it cannot."""
     if name is None:
-        result: Rejector = plan.ranking
-    elif name not in plan.rejectors:
+        return plan.ranking
+    ranked = {title: part for title, part in plan.rejectors.items() if part.has_threshold}
+    if name not in ranked:
         raise ConfigError(
-            f"The configuration has no rejector '{name}'. There are: {', '.join(plan.rejectors)}."
+            f"The configuration has no rejector '{name}' with a threshold that could be carried to "
+            f"another scene. There are: {', '.join(ranked) or 'none'}."
         )
-    elif not plan.rejectors[name].has_threshold:
-        raise ConfigError(
-            f"The rejector '{name}' has no threshold that could be carried to another scene. "
-            "Choose a sequential or a pixelwise one."
-        )
-    else:
-        result = plan.rejectors[name]
-    return cast("RankedRejector", result)
+    return cast("RankedRejector", ranked[name])

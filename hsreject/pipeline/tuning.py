@@ -60,26 +60,14 @@ def tune(
     progress("tuning", 0, total)
     for probability, left_out in model.held_out_proba(cube, train, n_folds=_N_FOLDS):
         for context, of_folds in zip(contexts, pixels, strict=True):
-            of_folds.append(_scored(settled(context, probability), train, left_out, counts))
+            field = probability if context is None else context.solve(probability).hidden_field
+            of_folds.append(_scored(field, train, left_out, counts))
             progress("tuning", sum(map(len, pixels)), total)
     rows = [(w, *_scores(folds)) for w, folds in zip(plan.weights, pixels, strict=True)]
     rows.sort(key=lambda row: row[1])
     names = ("weight", "brier_score", "temperature", "accuracy")
     columns = zip(names, zip(*rows, strict=True), strict=True)
     return xr.Dataset({name: (CANDIDATE, list(values)) for name, values in columns})
-
-
-def settled(
-    context: SegSALSA | None,
-    probability: xr.DataArray,
-    *,
-    image: xr.DataArray | None = None,
-    progress: ProgressCallback = no_progress,
-) -> xr.DataArray:
-    """Return the field that decides: that of the context, or the probabilities without any."""
-    if context is None:
-        return probability
-    return context.solve(probability, image=image, progress=progress).hidden_field
 
 
 def _guided(context: SegSALSA | None, cube: xr.DataArray) -> SegSALSA | None:

@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     from hsreject.io.maps import MapOrPath
 
 GIVEN_MASK = "given mask"
-TRAIN_FILE = "train.tif"
-"""Beside its maps a run records the pixels that it has learned from."""
-
+TRAIN_FILE = "train.tif"  # beside the maps of a run: the pixels that it has learned from
 _LONGEST_TABLE = 10_001
 
 
@@ -145,11 +143,6 @@ class Evaluation:
         """Where the pixels of the maps lie."""
         return Grid.of(self.maps["label"])
 
-    @cached_property
-    def pixel_areas(self) -> NDArray[np.float64] | None:
-        """Hectares of the pixels on the ellipsoid, of a shape that fits (y, x), where known."""
-        return self.grid.pixel_areas()
-
     @property
     def answers(self) -> xr.DataArray:
         """What the map says (y, x): labels, or groups where `maps` hold an `answer`."""
@@ -232,8 +225,11 @@ class Evaluation:
                     title="operating points of a classifier with rejection",
                     source=f"hsreject {__version__}",
                 )
-                _spaced(curve).to_dataframe().to_csv(work / "curve.csv", index=False)
                 write_dataset(curve, work / "curve.nc")
+                if curve.sizes[schema.OPERATING_POINT] > _LONGEST_TABLE:
+                    spaced = nearest_points(curve["rejected_fraction"].values, _LONGEST_TABLE)
+                    curve = curve.isel({schema.OPERATING_POINT: spaced})
+                curve.to_dataframe().to_csv(work / "curve.csv", index=False)
             progress("report", 0, 1)
             evaluation_page(self, work)
             progress("report", 1, 1)
@@ -263,7 +259,6 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
     groups: xr.DataArray | NDArray[np.integer] | None = None,
     nodata: int | None = None,
     attribute: str | None = None,
-    classes: ClassTable | None = None,
     measured_on: str = "reference pixels",
 ) -> Evaluation:
     """Evaluate a map with rejection against a reference, wherever the maps come from.
@@ -293,8 +288,6 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
         label type when not given.
     attribute : str, optional
         Which attribute of polygons or points holds the class.
-    classes : ClassTable, optional
-        Names and colours; those that the reference carries when not given.
     measured_on : str
         What a report calls the pixels that are measured on.
 
@@ -347,16 +340,28 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
         maps["group"] = schema.as_map(groups, name="groups")
         schema.check_same_grid(maps["label"], maps["group"], names=("label", "groups"))
         block = samples.at(maps["group"])
-    clumps = Clumps.of(samples.correct, block)
+    clumps, correct = Clumps.of(samples.correct, block), samples.correct
+    points = [NamedPoint("no rejection", operating_point(correct, np.zeros_like(correct)))]
+    if samples.rejected is not None:
+        points.append(NamedPoint(GIVEN_MASK, operating_point(correct, samples.rejected)))
     curve = None
     if samples.confidence is not None:
-        curve = rejection_curve(samples.correct, samples.confidence)
-        curve = _with_intervals(curve, clumps, samples.confidence)
+        curve = rejection_curve(correct, samples.confidence)
+        counts, dim = counts_of(curve), schema.OPERATING_POINT
+        squares = clumps.squares_above(samples.confidence, curve["threshold"].values)
+        lower, upper = clumps.intervals(counts.accurate_kept, counts.kept, squares)
+        curve["nonrejected_accuracy_lower"] = dim, lower
+        curve["nonrejected_accuracy_upper"] = dim, upper
+        points.append(NamedPoint("largest Q", choose_point(curve)))
+        for cost in costs:
+            point = cheapest_operating_point(curve, cost)
+            points.append(NamedPoint(f"cheapest at cost {cost:g}", point, cost))
+    table = ClassTable.from_attrs(maps["reference"].attrs) or ClassTable.plain([])
     return Evaluation(
         maps=as_dataset(maps),
-        classes=_classes_of(maps["reference"], samples) if classes is None else classes,
+        classes=table.completed(np.union1d(samples.reference, samples.label).tolist()),
         samples=samples,
-        points=tuple(_points(samples, curve, costs)),
+        points=tuple(points),
         curve=curve,
         clumps=clumps,
         block_size=side,
@@ -402,54 +407,22 @@ def training_warnings(
     return (warning,)
 
 
-def _with_intervals(
-    curve: xr.Dataset, clumps: Clumps, confidence: NDArray[np.floating]
-) -> xr.Dataset:
-    """Return a curve with the intervals of its accuracies."""
-    counts = counts_of(curve)
-    squares = clumps.squares_above(confidence, curve["threshold"].values)
-    ends = clumps.intervals(counts.accurate_kept, counts.kept, squares)
-    lower, upper = ((schema.OPERATING_POINT, end) for end in ends)
-    return curve.assign(nonrejected_accuracy_lower=lower, nonrejected_accuracy_upper=upper)
-
-
-def _spaced(curve: xr.Dataset) -> xr.Dataset:
-    """Return at most as many points as a table program can take."""
-    if curve.sizes[schema.OPERATING_POINT] <= _LONGEST_TABLE:
-        return curve
-    places = nearest_points(curve["rejected_fraction"].values, _LONGEST_TABLE)
-    return curve.isel({schema.OPERATING_POINT: places})
-
-
-def _points(
-    samples: EvaluationSamples, curve: xr.Dataset | None, costs: Sequence[float]
-) -> list[NamedPoint]:
-    correct = samples.correct
-    points = [NamedPoint("no rejection", operating_point(correct, np.zeros_like(correct)))]
-    if samples.rejected is not None:
-        points.append(NamedPoint(GIVEN_MASK, operating_point(correct, samples.rejected)))
-    if curve is not None:
-        points.append(NamedPoint("largest Q", choose_point(curve)))
-        for cost in costs:
-            point = cheapest_operating_point(curve, cost)
-            points.append(NamedPoint(f"cheapest at cost {cost:g}", point, cost))
-    return points
-
-
-def _classes_of(reference: xr.DataArray, samples: EvaluationSamples) -> ClassTable:
-    """Return the reference's class table, completed by what only the labels hold."""
-    table = ClassTable.from_attrs(reference.attrs) or ClassTable.plain([])
-    return table.completed(np.union1d(samples.reference, samples.label).tolist())
-
-
 def summary_lines(evaluation: Evaluation) -> list[str]:
     """Return what people quote in words: pixels, area under the curve, agreement of the kept."""
     samples, agreement, curve = evaluation.samples, evaluation.agreement, evaluation.curve
+    name_of, labels, references = evaluation.classes.name_of, samples.label, samples.reference
     lines = [
         f"{samples.correct.size} pixels with reference and data, "
         f"{samples.n_without_data} with reference only"
     ]
-    lines += _strangers(evaluation)
+    for what, own, others in (
+        ("labels that the reference does not have, all errors", labels, references),
+        ("reference classes that were never assigned", references, labels),
+    ):
+        values, counts = np.unique(own[~np.isin(own, others)], return_counts=True)
+        if values.size:
+            pairs = zip(map(name_of, values.tolist()), counts, strict=True)
+            lines.append(f"{what}: {', '.join(f'{name} ({n} pixels)' for name, n in pairs)}")
     if curve is not None:
         lines += [
             f"area under the risk-coverage curve {aurc(curve):.4f}, "
@@ -461,24 +434,5 @@ def summary_lines(evaluation: Evaluation) -> list[str]:
         f"kappa {agreement.kappa:.4f}"
     )
     if agreement.unkept_classes:
-        names = ", ".join(evaluation.classes.name_of(value) for value in agreement.unkept_classes)
-        lines.append(f"rejected completely: {names}")
-    return lines
-
-
-def _strangers(evaluation: Evaluation) -> list[str]:
-    """Return one line about classes that only the labels, or only the reference, have."""
-    samples, classes = evaluation.samples, evaluation.classes
-    lines = []
-    for own, others, what in (
-        (samples.label, samples.reference, "labels that the reference does not have, all errors"),
-        (samples.reference, samples.label, "reference classes that were never assigned"),
-    ):
-        values, counts = np.unique(own[~np.isin(own, others)], return_counts=True)
-        if values.size:
-            names = ", ".join(
-                f"{classes.name_of(int(value))} ({count} pixels)"
-                for value, count in zip(values, counts, strict=True)
-            )
-            lines.append(f"{what}: {names}")
+        lines.append(f"rejected completely: {', '.join(map(name_of, agreement.unkept_classes))}")
     return lines

@@ -47,7 +47,7 @@ async function unpackAll(node) {
 // a map for each point, where rank 0 is rejected. an, mn, ar, mr count test pixels: accurate or
 // misclassified, not rejected or rejected; gone counts rejected pixels of the map.
 const planeOf = (s, k) => (s.thresholds ? 0 : k);
-const cutOf = (s, k) => (s.thresholds ? Math.round((k * s.cells) / (s.points - 1)) : 1);
+const cutOf = (s, k) => (s.thresholds ? k : 1);
 const thresholdOf = (s, k) => (s.thresholds ? s.thresholds[k] ?? Infinity : NaN);
 const accuracy = (s, k) => s.an[k] / (s.an[k] + s.mn[k]);
 const refused = (s, k) => (s.ar[k] + s.mr[k]) / s.n;
@@ -62,7 +62,7 @@ function nearest(column, wanted) {
 const cheapest = (s, cost) => (s.n ? s.winners.find(([, lowest]) => cost >= lowest - 1e-12)[0] : 0);
 const pointOf = (s) => (state.by === "cost" ? cheapest(s, state.cost) : nearest(s.gone, state.r * s.pixels));
 // The last point that keeps a pixel.
-const lastKept = (s, i) => (s.thresholds ? Math.floor((s.ranks[0][i] * (s.points - 1)) / s.cells)
+const lastKept = (s, i) => (s.thresholds ? s.ranks[0][i]
   : Math.max(0, s.ranks.reduce((count, plane) => count + plane[i], 0) - 1));
 
 // The 95 % interval of a share, from the counts and the formula of hsreject.measures.uncertainty.Clumps:
@@ -190,7 +190,7 @@ function drawCurves() {
 
 // User's accuracy is the share of a label that is right, producer's that of a class that has its label.
 function showClasses({ system: s, k, all, kept, area }, place) {
-  const labels = s.sampleLabels[planeOf(s, k)], ranks = s.sampleRanks[planeOf(s, k)], cut = s.thresholds ? k : 1;
+  const labels = s.sampleLabels[planeOf(s, k)], ranks = s.sampleRanks[planeOf(s, k)], cut = cutOf(s, k);
   const count = () => ({ n: new Uint32Array(256), squares: new Float64Array(256), inBlock: new Uint32Array((page.classes.length + 1) * s.blocks) });
   const user = count(), producer = count(), right = new Uint32Array(256), found = new Uint32Array(256);
   labels.forEach((label, i) => {
@@ -227,19 +227,11 @@ function showPixel() {
   fill($("pixel"), { where: `row ${row * page.step}, column ${column * page.step}${place}`,
     reference: named(known) + (known && !page.test[i] ? ", not a test pixel" : "") });
   shown().forEach(({ system: s, k }, n) => {
-    const plane = planeOf(s, k), label = s.labels[plane][i], last = lastKept(s, i), about = s.cells < s.points - 1 ? "about " : "";
-    const sure = s.thresholds ? `confidence ${about}${+s.thresholds[last].toPrecision(4)}, ` : "";
+    const plane = planeOf(s, k), label = s.labels[plane][i], last = lastKept(s, i);
+    const sure = s.thresholds ? `confidence ${+s.thresholds[last].toPrecision(4)}, ` : "";
     fill($("pixel"), { [`label${n}`]: label ? `${named(label)}, ${s.ranks[plane][i] < cutOf(s, k) ? "rejected" : "kept"}` : "no data",
       [`sure${n}`]: label ? `${sure}kept until ${percent(s.gone[last] / s.pixels)} of the scene is rejected` : "" });
   });
-  if (page.spectra) $("spectrum").setAttribute("d", spectrumPath(i));
-}
-
-function spectrumPath(i) {
-  const { places, mean, basis, scores, components } = page.spectra, values = Array.from(mean), n = values.length;
-  for (let b = 0; b < n; b++) for (let c = 0; c < components; c++) values[b] += basis[c * n + b] * scores[c * W * H + i];
-  const low = Math.min(0, ...values), range = Math.max(...values) - low || 1;
-  return places.map(([x, joined], b) => `${joined ? "L" : "M"}${x} ${84 - (78 * (values[b] - low)) / range}`).join("");
 }
 
 // ---- Changes

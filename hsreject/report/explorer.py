@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from itertools import count
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,13 @@ from hsreject.errors import InputError
 from hsreject.files import check_target, replacing
 from hsreject.measures.choosing import Goal
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.report.explorer_payload import Contents, script_json
-from hsreject.report.explorer_systems import MapStack, map_stack
-from hsreject.report.levels_section import level_planes
+from hsreject.report.explorer_payload import (
+    N_LEVEL_PLANES,
+    MapStack,
+    level_planes,
+    map_stack,
+    payload,
+)
 from hsreject.report.page import read_source, render
 from hsreject.schema import (
     CUBE_DIMS,
@@ -34,19 +37,9 @@ from hsreject.schema import (
     check_same_grid,
 )
 
-MOST_PIXELS = 4_000_000
-LARGEST_PAGE = 8_000_000
-"""Bytes: what a mail takes, and a phone opens."""
-
-_LAYER_TITLES = {
-    "labels": "Labels",
-    "outcome": "Outcome",
-    "confidence": "Confidence",
-    "reference": "Reference",
-}
+MOST_PIXELS = 2_000_000  # of all systems: 8 MB at most, which a mail takes and a phone opens
 _MOST_CLASSES = 255  # a byte per pixel, in which 0 is no data
-_MOST_PLANE_PIXELS = 40_000_000  # of all maps together, unpacked in the browser
-_SMALLEST_SIDE = 200  # pixels: a page is not made smaller than that
+_MOST_PLANE_PIXELS = 20_000_000  # of all maps together, unpacked in the browser
 
 
 def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may show)
@@ -56,7 +49,6 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     reference: xr.DataArray | NDArray[Any] | None = None,
     scene: xr.DataArray | None = None,
     title: str | None = None,
-    classes: ClassTable | None = None,
     fraction: float | None = None,
     rejection_cost: float | None = None,
     certified: float | None = None,
@@ -89,12 +81,9 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
         Classes of the pixels to measure on, 0 elsewhere; `test`, else `reference`, of the Dataset
         when not given. Without one the page works, and states no accuracy.
     scene : DataArray (band, y, x), optional
-        For a false-color picture and, if they take less than 1.5 MB, for spectra: as 12 principal
-        components of 8 bits. `image`, else `false_color`, of the Dataset when not given.
+        For a false-color picture. `image`, else `false_color`, of the Dataset when not given.
     title : str, optional
         Above the map; the title of the Dataset when not given.
-    classes : ClassTable, optional
-        Names and colors; those that labels or reference carry when not given. At most 255.
     fraction : float in [0, 1], optional
         Share of the map that is rejected when the page opens: that of the Dataset, or 0.1.
     rejection_cost : float in [0, 1], optional
@@ -113,8 +102,8 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     Returns
     -------
     Path
-        The file. Of more than 4 million pixels, or where it would exceed 8 MB, the map shows every
-        n-th row and column and says so; the accuracy is that of all reference pixels.
+        The file. Of more than 2 million pixels of all systems together, the map shows every n-th
+        row and column and says so; the accuracy is that of all reference pixels.
 
     See Also
     --------
@@ -141,11 +130,17 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     first, *others = systems
     grid = systems[first]["label"]
     reference_maps = _references(shared, reference, grid)
-    cube = _scene(shared, scene, grid)
-    spacing = 1 if reference_maps else _spacing(grid.size, MOST_PIXELS)
-    if spacing > 1:  # of a lazy map the rest need not be in memory
-        systems = {name: _thinned(one, spacing) for name, one in systems.items()}
-        cube = None if cube is None else _thinned(cube, spacing)
+    cube = shared.get("image", shared.get("false_color")) if scene is None else scene
+    if cube is not None:
+        cube = check_dims(cube, CUBE_DIMS, name="scene")
+        check_same_grid(grid, cube, names=("the label map", "scene"))
+    if "group" in shared:
+        check_same_grid(grid, shared["group"], names=("the label map", "group"))
+    step, spacing = _step(systems), 1
+    if not reference_maps:  # of a lazy map the rest need not be in memory
+        systems = {name: _thinned(one, step) for name, one in systems.items()}
+        cube = None if cube is None else _thinned(cube, step)
+        step, spacing = 1, step
     systems = {
         name: level_planes(one) if LEVEL_CONFIDENCE in one else one for name, one in systems.items()
     }
@@ -153,53 +148,42 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     stacks = {name: map_stack(one, name=name, nodata=nodata) for name, one in systems.items()}
     for name in others:
         check_same_grid(systems[first]["label"], systems[name]["label"], names=(first, name))
-    if reference_maps:
-        _check_seen(stacks, reference_maps)
-    contents = Contents(
-        stacks,
-        reference_maps,
-        _class_table(stacks, reference_maps, grid, classes),
-        cube,
-        certified,
-        grid,
-        spacing,
-        _group(shared, grid),
-        note,
-    )
+    for name, stack in stacks.items():
+        if reference_maps and not (reference_maps["test"].values[stack.has_data] > 0).any():
+            raise InputError(
+                f"None of the reference pixels has data in {name}. Check that the maps show the "
+                "same place and which value means no data."
+            )
     start = shared.attrs.get("fraction", 0.1) if fraction is None else fraction
     head = {
         "title": str(title or shared.attrs.get("title", "Map with rejection")),
         "share": Goal(fraction=start).value,
         "cost": None if rejection_cost is None else Goal(rejection_cost=rejection_cost).value,
+        "note": note,
     }
-    page = _page(head, contents, _first_step(stacks), progress)
+    progress("page", 0, 1)
+    carried = head | payload(
+        stacks,
+        reference_maps,
+        _class_table(stacks, reference_maps, grid),
+        cube,
+        grid,
+        step=step,
+        spacing=spacing,
+        group=shared["group"].values if "group" in shared else None,
+        certified=certified,
+    )
+    page = render(
+        "explorer.html.jinja",
+        page=carried,
+        style=read_source("explorer.css"),
+        script=read_source("explorer.js"),
+        payload={**carried, "picture": carried["picture"] is not None},
+    )
     with replacing(target, overwrite=overwrite) as work:
         work.write_text(page, encoding="utf-8")
     progress("page", 1, 1)
     return target
-
-
-def _page(
-    head: Mapping[str, Any], contents: Contents, first_step: int, progress: ProgressCallback
-) -> str:
-    """Return the page, of as many pixels as fit into the largest one."""
-    for step in count(first_step):
-        progress("page", step - first_step, None)
-        carried = {**head, **contents.at(step)}
-        page = render(
-            "explorer.html.jinja",
-            page=carried,
-            layer_titles=_LAYER_TITLES,
-            style=read_source("explorer.css"),
-            script=read_source("explorer.js"),
-            payload=script_json({**carried, "picture": carried["picture"] is not None}),
-        )
-        if (
-            len(page) <= LARGEST_PAGE
-            or min(carried["height"], carried["width"]) < 2 * _SMALLEST_SIDE
-        ):
-            break
-    return page
 
 
 def _named_systems(
@@ -208,18 +192,12 @@ def _named_systems(
     """Return the maps of each system by its name, and the Dataset that holds what they share."""
     maps = maps.to_dataset() if isinstance(maps, xr.DataTree) else maps
     systems: Any = {"map": maps} if isinstance(maps, xr.Dataset) else maps
-    if not isinstance(systems, Mapping) or not systems:
+    parts = list(systems.values()) if isinstance(systems, Mapping) else []
+    if not parts or not all(isinstance(one, xr.Dataset) and "label" in one for one in parts):
         raise InputError(
             "maps must be a Dataset with label and confidence (y, x), or several of them by name "
             f"(got {type(maps).__name__})."
         )
-    for name, one in systems.items():
-        if not isinstance(one, xr.Dataset):
-            raise InputError(
-                f"{name} must be a Dataset with label and confidence (got {type(one).__name__})."
-            )
-        if "label" not in one:
-            raise InputError(f"{name} has no variable 'label' (it has {', '.join(map(str, one))}).")
     shared = next(iter(systems.values()))
     if isinstance(maps, xr.Dataset) and REJECTOR in maps.dims:
         systems = _along_rejector(maps)
@@ -261,42 +239,10 @@ def _references(
     return maps
 
 
-def _scene(
-    shared: xr.Dataset, image: xr.DataArray | None, grid: xr.DataArray
-) -> xr.DataArray | None:
-    scene = image
-    for name in ("image", "false_color"):
-        scene = shared.get(name) if scene is None else scene
-    if scene is None:
-        return None
-    scene = check_dims(scene, CUBE_DIMS, name="scene")
-    check_same_grid(grid, scene, names=("the label map", "scene"))
-    return scene
-
-
-def _group(shared: xr.Dataset, grid: xr.DataArray) -> NDArray[np.integer] | None:
-    if "group" not in shared:
-        return None
-    check_same_grid(grid, shared["group"], names=("the label map", "group"))
-    return np.asarray(shared["group"].values)
-
-
-def _check_seen(stacks: Mapping[str, MapStack], references: Mapping[str, xr.DataArray]) -> None:
-    for name, stack in stacks.items():
-        if not (stack.has_data & (references["test"].values != NO_REFERENCE)).any():
-            raise InputError(
-                f"None of the reference pixels has data in {name}. Check that the maps show the "
-                "same place and which value means no data."
-            )
-
-
 def _class_table(
-    stacks: Mapping[str, MapStack],
-    references: Mapping[str, xr.DataArray],
-    grid: xr.DataArray,
-    classes: ClassTable | None,
+    stacks: Mapping[str, MapStack], references: Mapping[str, xr.DataArray], grid: xr.DataArray
 ) -> ClassTable:
-    """Return the classes that occur, with the names and colors that they were given."""
+    """Return the classes that occur, with the names and colors that labels or reference have."""
     occurring = [np.unique(stack.label[:, stack.has_data]) for stack in stacks.values()]
     occurring += [np.unique(array.values) for array in references.values()]
     values = {int(value) for value in np.concatenate(occurring)} - {NO_REFERENCE}
@@ -305,23 +251,21 @@ def _class_table(
             f"The maps hold {len(values)} classes, and a page shows at most {_MOST_CLASSES}. Merge "
             "classes; or, if the labels are clusters or identifiers, give a map of classes."
         )
-    carried = [ClassTable.from_attrs(array.attrs) for array in (grid, *references.values())]
-    stated_table = classes or next((table for table in carried if table is not None), None)
-    table = (stated_table or ClassTable.plain([])).completed(values)
+    tables = (ClassTable.from_attrs(array.attrs) for array in (grid, *references.values()))
+    table = next(filter(None, tables), ClassTable.plain([])).completed(values)
     return table.subset([value for value in table.values if value in values])
 
 
-def _first_step(stacks: Mapping[str, MapStack]) -> int:
-    """Return every how many rows and columns a page shows at least."""
-    n_pixels = next(iter(stacks.values())).has_data.size
-    n_planes = sum(2 * len(stack.label) for stack in stacks.values())
-    most = min(MOST_PIXELS, _MOST_PLANE_PIXELS // n_planes)
-    return _spacing(n_pixels, most)
-
-
-def _spacing(n_pixels: int, most: int) -> int:
-    """Return the spacing of rows and columns that leaves at most this many pixels."""
-    return max(1, math.ceil(math.sqrt(n_pixels / most)))
+def _step(systems: Mapping[str, xr.Dataset]) -> int:
+    """Return every how many rows and columns a page shows."""
+    n_planes = [
+        N_LEVEL_PLANES if LEVEL_CONFIDENCE in one else one["label"].sizes.get(OPERATING_POINT, 1)
+        for one in systems.values()
+    ]
+    n_pixels = math.prod(next(iter(systems.values())).sizes[dim] for dim in MAP_DIMS)
+    return math.ceil(
+        math.sqrt(n_pixels * max(len(systems) / MOST_PIXELS, sum(n_planes) / _MOST_PLANE_PIXELS))
+    )
 
 
 def _thinned(maps: Any, spacing: int) -> Any:

@@ -1,14 +1,12 @@
-"""What a page of the explorer carries: planes of bytes, a picture, spectra, and notes on them."""
+"""What a page of the explorer carries: planes of bytes, counts, and a picture."""
 
 from __future__ import annotations
 
 import base64
 import io
-import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import matplotlib as mpl
@@ -20,23 +18,34 @@ from numpy.typing import NDArray
 
 from hsreject.class_tree import ClassTree
 from hsreject.classes import ClassTable
+from hsreject.errors import InputError
 from hsreject.io.grid import Grid
+from hsreject.measures.cost import cost_envelope
+from hsreject.measures.point import COUNTS
+from hsreject.measures.uncertainty import Clumps, square_blocks, usual_side
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
-from hsreject.report.explorer_systems import (
-    MOST_SAMPLES,
-    ExplorerSystem,
-    MapStack,
-    system_of,
-    winners,
+from hsreject.rejection.hierarchical import (
+    answer_map,
+    coarsest_answers,
+    finest_threshold,
+    tree_of,
 )
+from hsreject.rejection.rejector import UNKNOWN
+from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.report.figures import ground
 from hsreject.schema import (
     BAND,
+    LEVEL_CONFIDENCE,
     MAP_DIMS,
-    WAVELENGTH,
+    OPERATING_POINT,
+    REJECTED,
     X,
     Y,
-    good_bands,
+    as_map,
+    check_dims,
+    check_label_type,
+    fill_value,
+    nodata_label,
 )
 
 _ARRAYS = {
@@ -46,17 +55,112 @@ _ARRAYS = {
     "f4": "Float32Array",
     "f8": "Float64Array",
 }
-_MOST_SPECTRA = 1_500_000  # bytes before packing
-_N_COMPONENTS = 12
-_FEW_BANDS = 4  # false color: nothing to draw a spectrum from
+_MOST_LEVELS = 65_535  # thresholds of a system: ranks of pixels are numbers of 16 bits
+_MOST_SAMPLES = 200_000  # reference pixels behind the table of classes; of more every n-th is taken
+N_LEVEL_PLANES = 21  # of a system that may answer with groups
 _RIGHT, _WRONG = "#8cc7e8", "#c23b00"  # apart in lightness, too
 _LOSSLESS_PIXELS = 500_000  # larger pictures are JPEG
 
 
-def script_json(value: object) -> str:
-    """Return JSON that may stand in a script element: no tag can begin or end in it."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+@dataclass(frozen=True, eq=False)
+class MapStack:
+    """Labels and what rejects them, on the full grid: one plane, or one per operating point."""
+
+    label: NDArray[Any]  # (plane, y, x)
+    has_data: NDArray[np.bool_]  # (y, x)
+    confidence: NDArray[Any] | None  # (y, x), for one plane
+    rejected: NDArray[np.bool_] | None  # (plane, y, x), where each plane is an operating point
+
+
+def map_stack(maps: xr.Dataset, *, name: str, nodata: int | None) -> MapStack:
+    """Return the maps of one system, checked, or say what is wrong with them."""
+    by_point = OPERATING_POINT in maps["label"].dims
+    needed = "rejected" if by_point else "confidence"
+    if needed not in maps:
+        raise InputError(
+            f"{name} has no variable '{needed}' beside 'label' (it has "
+            f"{', '.join(map(str, maps))}). One label map needs a confidence, larger is more "
+            f"certain; a label map for each '{OPERATING_POINT}' needs a map of what it rejects."
+        )
+    dims = (OPERATING_POINT, *MAP_DIMS) if by_point else MAP_DIMS
+    label = check_dims(maps["label"], dims, name="label")
+    check_label_type(label.dtype, name="label")
+    values = label.values.reshape(-1, *label.shape[-2:])
+    marks = [
+        nodata,
+        fill_value(label),
+        nodata_label(label.dtype) if label.dtype.kind == "u" else None,
+    ]
+    gaps = [int(mark) for mark in marks if mark is not None]
+    has_data: Any = ~np.isin(values, gaps).any(axis=0)
+    rejected = confidence = None
+    if by_point:
+        rejected = check_dims(maps["rejected"], dims, name="rejected").values.astype(bool)
+    else:
+        confidence = as_map(maps["confidence"], name="confidence").values
+        has_data &= ~np.isnan(confidence)
+    _check(values, confidence, has_data, name)
+    return MapStack(values, has_data, confidence, rejected)
+
+
+def level_planes(ranking: xr.Dataset) -> xr.Dataset:
+    """Return the answers of a ranking at some thresholds, `label` and `rejected`, for a page.
+
+    Thresholds are those of every twentieth of the scene, and that of the delivered map, which is
+    the attribute `threshold`, if there is one. Rejected pixels have their coarsest answer.
+    """
+    ranking = ranking.load()
+    label, levels, confidence = ranking["label"], ranking[LEVEL_CONFIDENCE], ranking["confidence"]
+    shares = np.linspace(0, 1, N_LEVEL_PLANES)
+    places = {
+        finest_threshold(ranking, threshold_for_fraction(confidence, share).value)
+        for share in shares
+    }
+    coarsest = coarsest_answers(label, tree_of(levels))
+    planes, rejected = [], []
+    for threshold in sorted({*places, ranking.attrs.get("threshold", np.inf)}):
+        answer = answer_map(label, levels, threshold)
+        gone = confidence.values < threshold
+        if UNKNOWN in ranking:
+            gone = gone | ranking[UNKNOWN].values
+        planes.append(answer.copy(data=np.where(gone, coarsest, answer.values)))
+        rejected.append(answer.copy(data=gone).drop_attrs())
+    return xr.Dataset(
+        {
+            "label": xr.concat(planes, dim=OPERATING_POINT, combine_attrs="override"),
+            "rejected": xr.concat(rejected, dim=OPERATING_POINT),
+        }
+    )
+
+
+def _check(
+    values: NDArray[Any],
+    confidence: NDArray[Any] | None,
+    has_data: NDArray[np.bool_],
+    name: str,
+) -> None:
+    """Raise unless labels are of classes, and a confidence tells which pixels to reject first."""
+    if not has_data.any():
+        raise InputError(f"{name} has no pixel with data: there is nothing to show.")
+    labels = values[:, has_data]
+    if labels.min() < 0:
+        raise InputError(
+            f"The labels of {name} must not be negative (found {labels.min()}). If that means no "
+            f"data, say nodata={labels.min()}."
+        )
+    if n_zero := np.count_nonzero(labels == REJECTED):
+        raise InputError(
+            f"The label of {name} is 0 at {n_zero} pixels that have a confidence. If 0 means "
+            "rejected, give the labels before rejection; if it means no data, say nodata=0."
+        )
+    if confidence is None:
+        return
+    low, high = confidence[has_data].min(), confidence[has_data].max()
+    if not np.isfinite([low, high]).all() or low == high:
+        raise InputError(
+            f"The confidence of {name} must be finite and differ from pixel to pixel, larger where "
+            f"more certain (found {low:g} to {high:g}). Clip what is infinite, or give another map."
+        )
 
 
 def packed(array: NDArray[Any], **how: object) -> dict[str, Any]:
@@ -78,105 +182,61 @@ def _as_steps(numbers: NDArray[Any], dtype: type = np.int32) -> dict[str, Any]:
     return packed(np.diff(numbers, prepend=0).astype(dtype), steps=True)
 
 
-@dataclass(frozen=True, eq=False)
-class Contents:
-    """Everything that a page shows, on the full grid."""
+def payload(  # noqa: PLR0913 (one argument per thing that a page may show)
+    stacks: Mapping[str, MapStack],
+    references: Mapping[str, xr.DataArray],
+    classes: ClassTable,
+    scene: xr.DataArray | None,
+    grid: xr.DataArray,
+    *,
+    step: int,
+    spacing: int,
+    group: NDArray[np.integer] | None,
+    certified: float | None,
+) -> dict[str, Any]:
+    """Return what the page carries when it shows every `step`-th row and column.
 
-    stacks: Mapping[str, MapStack]
-    references: Mapping[str, xr.DataArray]  # `reference`, what is known, and `test`, or nothing
-    classes: ClassTable
-    scene: xr.DataArray | None
-    certified: float | None  # threshold of the first system
-    grid: xr.DataArray  # of the whole map
-    spacing: int = 1  # every how many of its rows and columns were taken
-    group: NDArray[np.integer] | None = None  # (y, x): what errs together, instead of blocks
-    note: str = ""  # by the author of the maps
-
-    @cached_property
-    def _known(self) -> dict[str, NDArray[np.uint8]]:
-        """The references (y, x) as codes: 1 + place in the class table."""
-        return {name: _codes(array.values, self.classes) for name, array in self.references.items()}
-
-    @cached_property
-    def _decided(self) -> dict[str, NDArray[np.uint8]]:
-        """The labels (plane, y, x) of each system as codes, 0 where there is no data."""
-        return {
-            name: np.where(stack.has_data, _codes(stack.label, self.classes), np.uint8(0))
-            for name, stack in self.stacks.items()
-        }
-
-    @cached_property
-    def _relation(self) -> NDArray[np.bool_]:
-        """Whether a class (column) lies below an answer (row), both as codes."""
-        relation = np.eye(len(self.classes) + 1, dtype=bool)
-        tree = ClassTree.from_attrs(self.grid.attrs)
-        if tree is not None:
-            values = np.array(self.classes.values)
-            relation[1:, 1:] |= tree.holds(values[:, None], values[None])
-        return relation
-
-    @property
-    def _below(self) -> dict[str, list[int]]:
-        """The classes below each group, as codes; none where all answers are classes."""
-        groups = np.flatnonzero(self._relation.sum(axis=1) > 1)
-        groups = np.union1d(groups, np.flatnonzero(~self._relation.diagonal()))
-        return {str(code): np.flatnonzero(self._relation[code]).tolist() for code in groups}
-
-    def at(self, step: int) -> dict[str, Any]:
-        """Return what the page carries when it shows every `step`-th row and column."""
-        systems = [self._system(name, step) for name in self.stacks]
-        height, width = systems[0].codes.shape[1:]
-        spectra, note = (None, "") if self.scene is None else _spectra(self.scene, step)
-        place = Grid.of(self.grid)
-        notes = [str(place)] if place.georeferenced else []
-        notes += _notes(systems, step * self.spacing, self.grid)
-        notes += [words for words in (note, self.note) if words]
-        every_nth = slice(None, None, step)
-        references = {
-            name: packed(codes[every_nth, every_nth]) for name, codes in self._known.items()
-        }
-        layers = ("labels", *(["outcome"] if references else []), "confidence")
-        return {
-            "height": height,
-            "width": width,
-            "step": step * self.spacing,
-            "place": _place(self.grid, step * self.spacing),
-            "layers": [*layers, *(["reference"] if references else [])],
-            "classes": self.classes.names,
-            "below": self._below,
-            "colors": {
-                "labels": self.classes.colors,
-                "reference": self.classes.colors,
-                "outcome": [_RIGHT, _WRONG],
-                "confidence": _ramp(),
-            },
-            "systems": [_entry(system) for system in systems],
-            "areas": _areas(place, height, step * self.spacing),
-            "ground": _ground(place, step * self.spacing),
-            "reference": references.get("reference"),
-            "test": references.get("test"),
-            "picture": self._picture,
-            "spectra": spectra,
-            "notes": notes,
-        }
-
-    @cached_property
-    def _picture(self) -> str | None:
-        return None if self.scene is None else _picture(self.scene)
-
-    def _system(self, name: str, step: int) -> ExplorerSystem:
-        stack, codes = self.stacks[name], self._decided[name]
-        truth = self._known.get("test", np.zeros_like(codes[0]))
-        return system_of(
-            name,
-            stack,
-            codes,
-            truth,
-            step=step,
-            group=self.group,
-            relation=self._relation,
-            certified=self.certified if name == next(iter(self.stacks)) else None,
+    `references` are `reference`, what is known, and `test`, or nothing. `grid` is that of the whole
+    map, of which every `spacing`-th row and column was taken already. `group` (y, x) says what errs
+    together, instead of blocks; `certified` is a threshold of the first system.
+    """
+    known = {name: _codes(array.values, classes) for name, array in references.items()}
+    relation = _relation(classes, grid)
+    systems: list[dict[str, Any]] = []
+    for name, stack in stacks.items():
+        codes = np.where(stack.has_data, _codes(stack.label, classes), np.uint8(0))
+        truth = known.get("test", np.zeros_like(codes[0]))
+        marked = None if systems else certified
+        systems.append(
+            {"name": name, **_system(stack, codes, truth, step, group, relation, marked)}
         )
+    height, width = next(iter(stacks.values())).has_data[::step, ::step].shape
+    n_samples = int((known["test"] > 0).sum()) if known else 0
+    shown = {name: packed(codes[::step, ::step]) for name, codes in known.items()}
+    groups = np.flatnonzero((relation != np.eye(len(relation), dtype=bool)).any(axis=1))
+    return {
+        "height": height,
+        "width": width,
+        **_place(grid, height, step * spacing),
+        "layers": [
+            "labels",
+            *(["outcome", "confidence", "reference"] if known else ["confidence"]),
+        ],
+        "classes": classes.names,
+        "below": {str(code): np.flatnonzero(relation[code]).tolist() for code in groups},
+        "colors": {
+            "labels": classes.colors,
+            "reference": classes.colors,
+            "outcome": [_RIGHT, _WRONG],
+            # from unsure, dark, to sure, bright; readable without color vision
+            "confidence": [to_hex(c) for c in mpl.colormaps["cividis"](np.linspace(0, 1, 255))],
+        },
+        "systems": systems,
+        "reference": shown.get("reference"),
+        "test": shown.get("test"),
+        "picture": None if scene is None else _picture(scene),
+        "nth": -(-n_samples // _MOST_SAMPLES),  # test pixel behind the accuracies of classes
+    }
 
 
 def _codes(labels: NDArray[Any], classes: ClassTable) -> NDArray[np.uint8]:
@@ -187,98 +247,170 @@ def _codes(labels: NDArray[Any], classes: ClassTable) -> NDArray[np.uint8]:
     return np.where(values[place] == labels, place + 1, 0).astype(np.uint8)
 
 
-def _entry(system: ExplorerSystem) -> dict[str, Any]:
-    """Return the JSON of a system."""
-    n_ranks = 1 if system.thresholds is None else system.thresholds.size
-    cells = system.n_cells
-    ranks = system.ranks.astype(np.uint32) * cells // n_ranks if cells < n_ranks else system.ranks
-    thresholds: Any = system.thresholds
-    n_pixels = int(np.count_nonzero(system.codes[0]))
-    certified = None if system.certified is None else system.table[0, system.certified] / n_pixels
-    *counts, squares = system.table
-    columns = zip(("gone", "an", "mn", "ar", "mr"), counts, strict=True)
-    blocks = system.sample_blocks
+def _relation(classes: ClassTable, grid: xr.DataArray) -> NDArray[np.bool_]:
+    """Return whether a class (column) lies below an answer (row), both as codes."""
+    relation = np.eye(len(classes) + 1, dtype=bool)
+    tree = ClassTree.from_attrs(grid.attrs)
+    if tree is not None:
+        values = np.array(classes.values)
+        relation[1:, 1:] |= tree.holds(values[:, None], values[None])
+    return relation
+
+
+def _system(
+    stack: MapStack,
+    codes: NDArray[np.uint8],
+    truth: NDArray[np.uint8],
+    step: int,
+    group: NDArray[np.integer] | None,
+    relation: NDArray[np.bool_],
+    certified: float | None,
+) -> dict[str, Any]:
+    """Return a system: its operating points, r ascending, its pixels, and its samples.
+
+    A threshold gives one plane of labels and ranks: point k rejects the ranks below k. Maps that
+    differ from point to point give a plane per point, with rank 0 where it rejects, else 1. A label
+    is right where the class of the reference lies below it: `relation`, of codes.
+    """
+    used, shown = (truth > 0) & stack.has_data, np.s_[..., ::step, ::step]
+    shown_data, levels = stack.has_data[shown], None
+    if stack.confidence is None:
+        kept: Any = ~np.asarray(stack.rejected)
+        gone = (~kept[shown] & shown_data).sum(axis=(1, 2))
+        order = np.argsort(gone, kind="stable")
+        codes, kept, gone = codes[order], kept[order], gone[order]
+        ranks, sample_ranks = kept[shown], kept[:, used]
+    else:
+        confidence = stack.confidence
+        if confidence.dtype != np.float32:
+            confidence = confidence.astype(np.float64)
+        of_map, of_samples = confidence[shown], confidence[used]
+        levels = _levels(of_map[shown_data], of_samples, certified)
+        ranks, sample_ranks = (
+            np.searchsorted(levels, values, side="right")[np.newaxis] - 1
+            for values in (np.where(shown_data, of_map, levels[0]), of_samples)
+        )
+        gone = _below(ranks[0][shown_data], levels.size)
+    decision, known = codes[:, used], truth[used]
+    right = relation[decision, known]
+    clumps = _clumps(used, group, right)
+    *counts, squares = _sample_counts(right, sample_ranks, clumps, levels)
+    n_pixels = int(shown_data.sum())
+    nth = slice(None, None, -(-known.size // _MOST_SAMPLES) or 1)
+    blocks = clumps[0].block[nth] if clumps else np.zeros(0, dtype=np.intp)
     return {
-        "name": system.name,
-        "points": system.table.shape[1],
-        "cells": cells,
+        "points": gone.size,
         "pixels": n_pixels,
-        **{name: _as_steps(column) for name, column in columns},
+        "gone": _as_steps(gone),
+        **{n: _as_steps(c) for n, c in zip(("an", "mn", "ar", "mr"), counts, strict=True)},
         "squares": _as_steps(squares, np.float64),
-        "correlation": [clumps.correlation for clumps in system.clumps],
-        "critical": next((c.critical for c in system.clumps if np.isfinite(c.critical)), None),
+        "correlation": [one.correlation for one in clumps],
+        "critical": next((c.critical for c in clumps if np.isfinite(c.critical)), None),
         "blocks": int(blocks.max(initial=-1)) + 1,
         "sampleBlocks": packed(blocks.astype(np.int32)),
-        "thresholds": None if thresholds is None else packed(thresholds),
-        "labels": _as_planes(system.codes),
-        "ranks": _as_planes(ranks.astype(np.uint8 if cells <= 256 else np.uint16)),
-        "truth": packed(system.truth),
-        "sampleLabels": _as_planes(system.sample_codes),
-        "sampleRanks": _as_planes(system.sample_ranks),
-        "certified": certified,
-        "winners": winners(system),
+        "thresholds": None if levels is None else packed(levels),
+        "labels": _as_planes(codes[shown]),
+        "ranks": _as_planes(ranks.astype(np.uint16 if levels is not None else np.uint8)),
+        "truth": packed(known[nth]),
+        "sampleLabels": _as_planes(decision[:, nth]),
+        "sampleRanks": _as_planes(sample_ranks[:, nth].astype(np.uint16)),
+        "certified": None
+        if certified is None or levels is None
+        else gone[np.searchsorted(levels, certified)] / n_pixels,
+        "winners": _winners(counts, by_threshold=levels is not None) if known.size else [],
     }
 
 
-def _notes(systems: list[ExplorerSystem], step: int, grid: xr.DataArray) -> list[str]:
-    """Return what a reader must know of how the page was made small."""
-    notes = []
-    if step > 1:
-        rows, columns = grid.sizes[Y], grid.sizes[X]
-        notes.append(
-            f"The map has {rows:,} x {columns:,} pixels; the page shows one in {step} rows and "
-            "columns. Shares of the map are those of the pixels shown."
-        )
-    if any(
-        system.n_cells < system.table.shape[1] - 1
-        for system in systems
-        if system.thresholds is not None
-    ):
-        notes.append(
-            "The map shows 256 steps of rejection, the nearest to the one chosen; accuracies and "
-            "shares of the whole are exact."
-        )
-    if step > 1 and any(system.truth.size for system in systems):
-        notes.append("Accuracies are those of all test pixels, shown or not.")
-    n_samples = max(system.table[1:5, 0].sum() for system in systems)
-    if n_samples > MOST_SAMPLES:
-        notes.append(
-            f"The accuracy of single classes is that of {systems[0].truth.size:,} of the "
-            f"{n_samples:,} test pixels; the others are of all."
-        )
-    return notes
+def _sample_counts(
+    right: NDArray[np.bool_],
+    ranks: NDArray[Any],
+    clumps: tuple[Clumps, ...],
+    levels: NDArray[np.floating] | None,
+) -> tuple[NDArray[np.int64], ...]:
+    """Return the four counts of every point, and the sums of squares that its interval needs."""
+    if levels is None:
+        kept = ranks > 0
+        parts = (right & kept, ~right & kept, right & ~kept, ~right & ~kept)
+        of_planes = [one.squares(plane) for one, plane in zip(clumps, kept, strict=False)]
+        return *(part.sum(axis=1) for part in parts), np.array(of_planes or [0] * len(kept))
+    accurate, misclassified = (
+        _below(ranks[0][part], levels.size) for part in (right[0], ~right[0])
+    )
+    squares = np.zeros_like(accurate)
+    if clumps:
+        squares = clumps[0].squares_above(ranks[0], np.arange(squares.size))
+    above = accurate[-1] - accurate, misclassified[-1] - misclassified
+    return *above, accurate, misclassified, squares
 
 
-def _place(grid: xr.DataArray, step: int) -> list[float] | None:
-    """Return x and y of the first pixel shown and the step between two, if the map knows them."""
-    if not all(dim in grid.coords and grid.sizes[dim] > 1 for dim in MAP_DIMS):
-        return None
-    place = []
-    for dim in (X, Y):
-        centers = np.asarray(grid.coords[dim].values, dtype=np.float64)
-        place += [float(centers[0]), float(centers[-1] - centers[0]) / (centers.size - 1) * step]
-    return place
+def _below(ranks: NDArray[np.integer], n_levels: int) -> NDArray[np.int64]:
+    """Return how many pixels each point rejects: those of a lower rank than its number."""
+    return np.append(0, np.cumsum(np.bincount(ranks, minlength=n_levels)))
 
 
-def _areas(grid: Grid, height: int, step: int) -> dict[str, Any] | None:
-    """Return how many hectares a shown pixel of each row stands for, if the map knows."""
-    areas = grid.pixel_areas()
-    if areas is None:
-        return None
-    of_rows = np.broadcast_to(areas, (grid.height, grid.width))[::step].mean(axis=1)
-    return packed(of_rows[:height] * float(step) ** 2)
+def _clumps(
+    used: NDArray[np.bool_], group: NDArray[np.integer] | None, right: NDArray[np.bool_]
+) -> tuple[Clumps, ...]:
+    """Return the clumps of the test pixels, given which are right on each plane."""
+    if not used.any():
+        return ()
+    row, column = np.nonzero(used)
+    blocks = square_blocks(row, column, usual_side(used.shape))
+    return tuple(Clumps.of(plane, blocks if group is None else group[used]) for plane in right)
 
 
-def _ground(grid: Grid, step: int) -> list[float] | None:
-    """Return the metres across a shown pixel and where north is, if the map knows."""
-    place = ground(grid)
-    return None if place is None else [place[0] / grid.width * step, place[1]]
+def _levels(
+    shown: NDArray[np.floating], of_samples: NDArray[np.floating], certified: float | None
+) -> NDArray[np.floating]:
+    """Return the thresholds on offer: all confidences, or quantiles of samples and map."""
+    marked = np.array([] if certified is None else [certified], dtype=shown.dtype)
+    every = np.unique(np.concatenate([shown, of_samples, marked]))
+    if every.size <= _MOST_LEVELS:
+        return every
+    levels = [marked]
+    for values in (np.unique(of_samples), shown):  # of the samples each, where that is possible
+        places = np.linspace(0, values.size - 1, min(values.size, _MOST_LEVELS // 2))
+        levels.append(np.sort(values)[places.astype(np.intp)])
+    return np.unique(np.concatenate(levels))
 
 
-def _ramp() -> list[str]:
-    """Return 255 colors from uncertain, dark, to certain, bright; readable without color vision."""
-    colors = mpl.colormaps["cividis"](np.linspace(0, 1, 255))
-    return [to_hex(color) for color in colors]
+def _winners(counts: list[NDArray[np.int64]], *, by_threshold: bool) -> list[tuple[int, float]]:
+    """Return the points that are cheapest at some cost, each with the lowest such cost."""
+    columns = zip(COUNTS, counts, strict=True)
+    envelope = cost_envelope(xr.Dataset({name: (OPERATING_POINT, c) for name, c in columns}))
+    index = envelope["index"].values
+    if by_threshold:
+        # thresholds that reject the same test pixels are one operating point: that of the highest
+        rejected = counts[2] + counts[3]
+        index = np.searchsorted(rejected, rejected[index], side="right") - 1
+    return list(zip(index.tolist(), envelope["lowest_cost"].values.tolist(), strict=True))
+
+
+def _place(grid: xr.DataArray, height: int, step: int) -> dict[str, Any]:
+    """Return where the pixels shown lie, one in `step`, as far as the map knows.
+
+    `place` is x and y of the first and the step between two; `areas` the hectares that a pixel of
+    each row stands for; `ground` the metres across a pixel and where north is.
+    """
+    on_ground, place = Grid.of(grid), None
+    if all(dim in grid.coords and grid.sizes[dim] > 1 for dim in MAP_DIMS):
+        place = []
+        for centers in (grid.coords[dim].values.astype(np.float64) for dim in (X, Y)):
+            place += [
+                float(centers[0]),
+                float(centers[-1] - centers[0]) / (centers.size - 1) * step,
+            ]
+    hectares, scale = on_ground.pixel_areas(), ground(on_ground)
+    if hectares is not None:
+        hectares = np.broadcast_to(hectares, grid.shape[-2:])[::step].mean(axis=1)[:height]
+    return {
+        "step": step,
+        "shape": [grid.sizes[Y], grid.sizes[X]],
+        "grid": str(on_ground) if on_ground.georeferenced else "",
+        "place": place,
+        "areas": None if hectares is None else packed(hectares * float(step) ** 2),
+        "ground": None if scale is None else [scale[0] / on_ground.width * step, scale[1]],
+    }
 
 
 def _picture(cube: xr.DataArray) -> str:
@@ -289,56 +421,3 @@ def _picture(cube: xr.DataArray) -> str:
     stream = io.BytesIO()
     imsave(stream, pixels if kind == "png" else pixels[..., :3], format=kind)
     return f"data:image/{kind};base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
-
-
-def _spectra(cube: xr.DataArray, step: int) -> tuple[dict[str, Any] | None, str]:
-    """Return the spectra of the shown pixels as principal components, or why there are none."""
-    good = np.flatnonzero(good_bands(cube))
-    if good.size < _FEW_BANDS:
-        return None, ""
-    shown = cube.isel({BAND: good, Y: slice(None, None, step), X: slice(None, None, step)})
-    n_pixels, n_components = shown.sizes[Y] * shown.sizes[X], min(_N_COMPONENTS, good.size)
-    if n_pixels * n_components > _MOST_SPECTRA:
-        return None, f"Spectra are left out: those of {n_pixels:,} pixels would not fit."
-    spectra = shown.values.reshape(good.size, -1).T.astype(np.float32)
-    has_data = np.isfinite(spectra).all(axis=1)
-    if not has_data.any():
-        return None, ""
-    pixels = spectra[has_data]
-    mean = pixels.mean(axis=0)
-    _, basis = np.linalg.eigh(np.cov(pixels, rowvar=False))
-    basis = basis[:, : -n_components - 1 : -1]
-    scores = (pixels - mean) @ basis
-    low, high = scores.min(axis=0), scores.max(axis=0)
-    scale = np.where(high > low, (high - low) / 255, 1)
-    coded = np.zeros((spectra.shape[0], n_components), dtype=np.uint8)
-    coded[has_data] = np.round((scores - low) / scale)
-    again = (coded[has_data] * scale + low) @ basis.T + mean
-    error = np.sqrt(np.mean((again - pixels) ** 2)) / np.abs(pixels).mean()
-    note = (
-        f"Spectra are drawn from {n_components} principal components of 8 bits: a root mean square "
-        f"error of {100 * error:.1f} % of the mean value."
-    )
-    return {
-        **_spectral_axis(cube, good),
-        "components": n_components,
-        "mean": packed((mean + low @ basis.T).astype(np.float32)),
-        "basis": packed((basis * scale).T.astype(np.float32)),
-        "scores": packed(coded.T),
-    }, note
-
-
-def _spectral_axis(cube: xr.DataArray, good: NDArray[np.intp]) -> dict[str, Any]:
-    """Return where each band is drawn, and whether it is joined to the one before."""
-    knows = WAVELENGTH in cube.coords
-    centers = np.asarray(cube.coords[WAVELENGTH].values[good] if knows else good, dtype=np.float64)
-    steps = np.abs(np.diff(centers))
-    joined = np.append(False, steps < 4 * np.median(steps))
-    span = np.ptp(centers) or 1.0
-    x = 8 + 384 * (centers - centers.min()) / span
-    return {
-        "places": [[round(float(a), 1), int(b)] for a, b in zip(x, joined, strict=True)],
-        "unit": "wavelength, nm" if knows else "band",
-        "first": f"{centers.min():.0f}",
-        "last": f"{centers.max():.0f}",
-    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,8 @@ from hsreject.plot.cost_displays import BreakEvenCostDisplay, CostEnvelopeDispla
 from hsreject.plot.curve_displays import RejectionCurveDisplay
 from hsreject.plot.image_displays import thinned
 from hsreject.plot.optimality_displays import RelativeOptimalityDisplay
-from hsreject.plot.reliability_display import ReliabilityDisplay
 from hsreject.plot.style import COLUMN_WIDTH, PAGE_WIDTH, new_row, save_figure
 from hsreject.report.page import Picture, Swatch
-from hsreject.schema import reference_pixels
 
 Curves = Mapping[str, xr.Dataset]
 
@@ -49,8 +48,6 @@ class Pictures:
         self,
         name: str,
         pixels: NDArray[np.uint8],
-        title: str,
-        caption: str = "",
         *,
         legend: Sequence[Swatch] = (),
         rejected: xr.DataArray | None = None,
@@ -69,7 +66,7 @@ class Pictures:
             dots[rows[on_line], columns[on_line], :3] = _INK
         file = self._folder / f"{name}.png"
         imsave(file, dots)
-        picture = Picture(file, title, caption, tuple(legend), is_map=True)
+        picture = Picture(file, tuple(legend))
         if self._ground is None:
             return picture
         width, north = self._ground
@@ -77,9 +74,9 @@ class Pictures:
         name = f"{length / 1000:,g} km" if length >= 1000 else f"{length:g} m"
         return replace(picture, scale=(length / width, name), north=north)
 
-    def curves(self, name: str, figure: Figure, title: str, caption: str = "") -> Picture:
+    def figure(self, name: str, figure: Figure) -> Picture:
         """Return the picture of a figure."""
-        return Picture(save_figure(figure, self._folder / name, dpi=_DPI)[0], title, caption)
+        return Picture(save_figure(figure, self._folder / name, dpi=_DPI)[0])
 
 
 def ground(grid: Grid) -> tuple[float, float] | None:
@@ -115,36 +112,36 @@ def paint_confidence(confidence: xr.DataArray) -> tuple[NDArray[np.uint8], list[
     return pixels, [Swatch(to_hex(colors(step)), f"{value:.3g}") for step, value in at_steps]
 
 
-def measures(
+def draw_curves(
+    drawn: Pictures,
     curves: Curves,
-    *,
-    isolated: Sequence[str] = (),
-    points: Mapping[str, OperatingPoint] | None = None,
-) -> Figure:
-    """Draw the measures; `points` are those of the first curve, bands those that curves carry."""
-    figure, axes = new_row(len(MEASURES), PAGE_WIDTH, 2.2)
-    marked = None if points is None else {next(iter(curves)): points}
-    RejectionCurveDisplay.from_curves(curves, isolated=isolated, marked=marked).plot(axes)
-    return figure
+    points: Mapping[str, OperatingPoint],
+    pixels: str,
+    isolated: Sequence[str],
+) -> dict[str, Picture]:
+    """Return the accuracy over the rejected fraction, and the measures of the paper, by name.
 
-
-def accuracy(
-    curves: Curves, points: Mapping[str, OperatingPoint], pixels: str, *, isolated: Sequence[str]
-) -> Figure:
-    """Draw the accuracy alone, with axes in the words of map users."""
+    `points` are marked on the first curve, whose first is that of the map itself; bands are those
+    that curves carry. Of a curve that is `isolated` there is nothing between its points.
+    """
+    first = next(iter(curves))
+    pictures = {}
     figure, axes = new_row(1, 1.3 * COLUMN_WIDTH, 3.1)
-    marked = {next(iter(curves)): points}
-    RejectionCurveDisplay.from_curves(curves, isolated=isolated, marked=marked).plot(
+    this_map = dict(islice(points.items(), 1))
+    RejectionCurveDisplay.from_curves(curves, isolated=isolated, marked={first: this_map}).plot(
         axes, measures=("nonrejected_accuracy",)
     )
     axes[0].set(
         xlabel=f"rejected share of the {pixels}", ylabel=f"share right of the {pixels} kept"
     )
-    return figure
-
-
-def relative_optimality(curves: Curves) -> Figure:
-    """Draw the relative optimality of each curve, side by side."""
+    pictures["accuracy"] = drawn.figure("accuracy", figure)
+    figure, axes = new_row(len(MEASURES), PAGE_WIDTH, 2.2)
+    RejectionCurveDisplay.from_curves(curves, isolated=isolated, marked={first: points}).plot(axes)
+    pictures["measures"] = drawn.figure("measures", figure)
+    figure, axes = new_row(3, PAGE_WIDTH, 2.3)
+    BreakEvenCostDisplay.from_curves(curves, isolated=isolated).plot(axes[0])
+    CostEnvelopeDisplay.from_curves(curves).plot(axes[1:])
+    pictures["costs"] = drawn.figure("costs", figure)
     size = (COLUMN_WIDTH + 0.4, 3.1)
     if len(curves) > 1:
         size = (PAGE_WIDTH, 0.45 + 0.75 * PAGE_WIDTH / len(curves))  # the panels are squares
@@ -152,25 +149,5 @@ def relative_optimality(curves: Curves) -> Figure:
     for ax, (name, curve) in zip(axes, curves.items(), strict=True):
         RelativeOptimalityDisplay.from_curve(curve).plot(ax, colorbar=ax is axes[-1])
         ax.set_title(name, size="medium")
-    return figure
-
-
-def costs(curves: Curves, *, isolated: Sequence[str] = ()) -> Figure:
-    """Draw the cost from which on rejection no longer pays, and the cheapest point per cost."""
-    figure, axes = new_row(3, PAGE_WIDTH, 2.3)
-    BreakEvenCostDisplay.from_curves(curves, isolated=isolated).plot(axes[0])
-    CostEnvelopeDisplay.from_curves(curves).plot(axes[1:])
-    return figure
-
-
-def reliability(
-    systems: Mapping[str, tuple[xr.DataArray, xr.DataArray]], reference: xr.DataArray
-) -> Figure:
-    """Draw systems by name, each a label map and how probable its labels are, on a reference."""
-    samples = {}
-    for name, (label, probability) in systems.items():
-        used, correct = reference_pixels(label, reference)
-        samples[name] = correct, probability.values[used]
-    figure, axes = new_row(1, COLUMN_WIDTH, COLUMN_WIDTH)
-    ReliabilityDisplay.from_samples(samples).plot(axes[0])
-    return figure
+    pictures["relative_optimality"] = drawn.figure("relative_optimality", figure)
+    return pictures

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+import numpy as np
+import xarray as xr
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from hsreject import __version__
-
-
-class Fact(NamedTuple):
-    """A number that people quote, what it is, and what is to be known of it."""
-
-    value: str
-    name: str
-    note: str = ""
+from hsreject.measures.point import share
 
 
 class Swatch(NamedTuple):
@@ -30,29 +24,11 @@ class Swatch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Headline:
-    """The answer, before everything else."""
-
-    statement: str
-    facts: tuple[Fact, ...] = ()
-    promise: str = ""
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    link: tuple[str, str] | None = None  # file beside the page, and what one finds there
-    place: str = ""  # scene, reference system, date
-    table: Table | None = None  # what a goal that is out of reach would cost
-    files: tuple[str, ...] = ()  # beside the page
-
-
-@dataclass(frozen=True)
 class Picture:
-    """A PNG file with the words that go under it."""
+    """A PNG file; what stands under it is the page's."""
 
     file: Path
-    title: str
-    caption: str = ""
     legend: tuple[Swatch, ...] = ()
-    is_map: bool = False  # it fills its column
     scale: tuple[float, str] | None = None  # of a map: share of its width, and how far that is
     north: float = 0.0  # of a map with a scale: degrees clockwise from up
 
@@ -62,66 +38,64 @@ class Picture:
         return base64.b64encode(self.file.read_bytes()).decode("ascii")
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of text cells; the first column names the rows."""
-
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    caption: str = ""
-    title: str = ""
-    colors: tuple[str, ...] = ()  # a swatch before the name of each row
-    wordy: bool = False  # the last column holds words
-    shades: tuple[tuple[float, ...], ...] = ()  # of a matrix: how dark each cell is, in [0, 1]
-    folded: bool = False  # behind its title
+def percent(value: float, digits: int = 1) -> str:
+    """Return a share as a percentage; what is not known is a dash."""
+    return "-" if np.isnan(value) else f"{100 * value:.{digits}f} %"
 
 
-@dataclass(frozen=True)
-class Section:
-    """A part of the page: a title, a few words, then tables, pictures and foldable listings."""
-
-    title: str
-    text: str = ""
-    tables: tuple[Table, ...] = ()
-    legend: tuple[Swatch, ...] = ()  # of all pictures
-    pictures: tuple[Picture, ...] = ()
-    listings: tuple[tuple[str, str], ...] = ()
-    wide: bool = False  # a picture takes the whole width
-    beside: bool = False  # pictures stand beside the tables
+def number(value: str | float, times: float = 1, digits: int = 3) -> str:
+    """Return a number with so many digits; text stays, and what is not known is a dash."""
+    if isinstance(value, str):
+        return value
+    return "-" if np.isnan(value) else f"{times * value:.{digits}f}"
 
 
-def write_page(
-    path: Path,
-    *,
-    title: str,
-    headline: Headline,
-    sections: Sequence[Section],
-    details: Sequence[Section] = (),
-) -> None:
-    """Write the page to `path`; `details` are folded at its end.
+def with_interval(value: float, interval: tuple[float, float]) -> str:
+    """Return a share in percent, with its interval where that is known."""
+    lower, upper = interval
+    span = "" if np.isnan(lower) else f" ({100 * lower:.1f} to {100 * upper:.1f})"
+    return number(value, 100, 1) + ("" if np.isnan(value) else span)
 
-    All text is escaped, so class names and paths are safe to show.
-    """
-    page = render(
-        "page.html.jinja",
-        title=title,
-        headline=headline,
-        sections=sections,
-        details=details,
-        style=read_source("page.css"),
+
+def area(size: float) -> str:
+    """Return hectares to three digits."""
+    digits = 2 - int(np.floor(np.log10(max(size, 1))))
+    return f"{round(size, digits):,.{max(digits, 0)}f} ha"
+
+
+def records(table: xr.Dataset) -> list[dict[Any, Any]]:
+    """Return the rows of a table over one dimension, each by the names of its columns."""
+    return table.to_dataframe().reset_index().to_dict("records")
+
+
+_FILTERS = {
+    "area": area,
+    "count": "{:,.0f}".format,
+    "number": number,
+    "percent": percent,
+    "share": share,
+    "with_interval": with_interval,
+}
+
+
+def templates(package: str) -> Environment:
+    """Return the templates in the folder of a package; those of HTML escape what they show."""
+    environment = Environment(
+        loader=PackageLoader(package, "."),
+        autoescape=select_autoescape(["html.jinja"], default=False),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
-    path.write_text(page, encoding="utf-8")
+    environment.filters.update(_FILTERS)
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    return environment
 
 
 def render(template: str, **values: object) -> str:
     """Return a page of this folder's `template`, in which text is escaped."""
-    environment = Environment(
-        loader=PackageLoader("hsreject.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates("hsreject.report")
     return environment.get_template(template).render(**values, version=__version__)
 
 

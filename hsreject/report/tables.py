@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
+from hsreject.class_tree import ClassTree, Group, rows_of
 from hsreject.classes import ClassTable
 from hsreject.handover.confidence_classes import CONFIDENCE_CLASSES
 from hsreject.io.grid import Grid
@@ -16,20 +17,26 @@ from hsreject.measures.choosing import choose_point
 from hsreject.measures.point import OperatingPoint, share
 from hsreject.promise.sample import write_csv
 from hsreject.rejection.rejector import UNKNOWN
-from hsreject.schema import CATEGORY, CLASS_NAME, CONFIDENCE_CLASS, OPERATING_POINT, REJECTED
+from hsreject.schema import (
+    CATEGORY,
+    CLASS_NAME,
+    CONFIDENCE_CLASS,
+    OPERATING_POINT,
+    REJECTED,
+    nodata_label,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hsreject.report.evaluation import Evaluation
 
-GOALS = (0.8, 0.85, 0.9, 0.95, 0.99)
-"""Accuracies that people ask for."""
+GOALS = (0.8, 0.85, 0.9, 0.95, 0.99)  # accuracies that people ask for
 
 
 def hectares(evaluation: Evaluation, pixels: xr.DataArray) -> float | None:
     """Return the area of some pixels (y, x), or None where the map has no place."""
-    areas = evaluation.pixel_areas
+    areas = evaluation.grid.pixel_areas()
     return None if areas is None else float((areas * pixels.values).sum())
 
 
@@ -46,7 +53,7 @@ def class_table(evaluation: Evaluation) -> xr.Dataset:
         their 95 % interval and with `_unrejected`, the share when nothing is rejected. Shares of
         nothing are NaN.
     """
-    samples, clumps, correct = evaluation.samples, evaluation.clumps, evaluation.samples.correct
+    samples = evaluation.samples
     kept_samples = ~samples.at(evaluation.rejected)
     rows = []
     for value in evaluation.classes.values:
@@ -57,19 +64,21 @@ def class_table(evaluation: Evaluation) -> xr.Dataset:
             "label_pixels_kept": int((mapped & kept_samples).sum()),
         }
         for name, whole in (("user_accuracy", mapped), ("producer_accuracy", member)):
-            low, high = clumps.interval(correct, whole & kept_samples)
-            row |= {
-                name: _share(correct, whole & kept_samples),
-                f"{name}_lower": low,
-                f"{name}_upper": high,
-            }
-            row[f"{name}_unrejected"] = _share(correct, whole)
+            row |= _accuracy(evaluation, whole & kept_samples, name)
+            row[f"{name}_unrejected"] = _share(samples.correct, whole)
         rows.append(row)
     return _by_class(evaluation.classes, rows)
 
 
 def _share(part: NDArray[np.bool_], whole: NDArray[np.bool_]) -> float:
     return float(share(np.count_nonzero(part & whole), np.count_nonzero(whole)))
+
+
+def _accuracy(evaluation: Evaluation, whole: NDArray[np.bool_], name: str) -> dict[str, float]:
+    """Return the share of some samples that is right, with its 95 % interval."""
+    correct = evaluation.samples.correct
+    low, high = evaluation.clumps.interval(correct, whole)
+    return {name: _share(correct, whole), f"{name}_lower": low, f"{name}_upper": high}
 
 
 def area_table(evaluation: Evaluation) -> xr.Dataset:
@@ -101,10 +110,12 @@ def label_areas(label: xr.DataArray, rejected: xr.DataArray, classes: ClassTable
 
 
 def _by_class(classes: ClassTable, rows: list[dict[str, float]]) -> xr.Dataset:
-    return xr.Dataset(
-        {name: (CATEGORY, [row[name] for row in rows]) for name in rows[0]},
-        coords={CATEGORY: list(classes.values), CLASS_NAME: (CATEGORY, list(classes.names))},
-    )
+    names = (CATEGORY, list(classes.names))
+    return _table(CATEGORY, rows, {CATEGORY: list(classes.values), CLASS_NAME: names})
+
+
+def _table(dim: str, rows: list[dict[str, float]], coords: Mapping[str, Any]) -> xr.Dataset:
+    return xr.Dataset({name: (dim, [row[name] for row in rows]) for name in rows[0]}, coords)
 
 
 def confidence_table(level: xr.DataArray, evaluation: Evaluation | None) -> xr.Dataset:
@@ -123,15 +134,50 @@ def confidence_table(level: xr.DataArray, evaluation: Evaluation | None) -> xr.D
         n_members = int((level.values == value).sum())
         row: dict[str, float] = {"pixels": n_members, "share_of_scene": n_members / n_pixels}
         if evaluation is not None:
-            correct, member = evaluation.samples.correct, evaluation.samples.at(level) == value
-            low, high = evaluation.clumps.interval(correct, member)
-            row |= {"reference_pixels": int(member.sum()), "accuracy": _share(correct, member)}
-            row |= {"accuracy_lower": low, "accuracy_upper": high}
+            member = evaluation.samples.at(level) == value
+            row["reference_pixels"] = int(member.sum())
+            row |= _accuracy(evaluation, member, "accuracy")
         rows.append(row)
-    return xr.Dataset(
-        {name: (CONFIDENCE_CLASS, [row[name] for row in rows]) for name in rows[0]},
-        coords={CONFIDENCE_CLASS: list(CONFIDENCE_CLASSES.names)},
-    )
+    return _table(CONFIDENCE_CLASS, rows, {CONFIDENCE_CLASS: list(CONFIDENCE_CLASSES.names)})
+
+
+class LevelShares(NamedTuple):
+    """How much is known at which level of a class tree, by true class."""
+
+    groups: tuple[Group, ...]
+    names: tuple[str, ...]  # of the levels, from classes to "rejected"
+    rows: list[tuple[str, list[float], float]]  # class, share at each level, right of the kept
+
+    @property
+    def of_all(self) -> list[tuple[str, float]]:
+        """The levels that are kept, each with its share of all pixels."""
+        return list(zip(self.names, self.rows[-1][1], strict=True))[:-1]
+
+    @property
+    def headings(self) -> list[str]:
+        """Those of a table of the rows."""
+        return ["true class", *(f"as {name}" for name in self.names), "right of the kept"]
+
+
+def level_shares(answer: xr.DataArray, reference: xr.DataArray) -> LevelShares | None:
+    """Return how the reference pixels of each class are answered; None without groups.
+
+    The last row is of all classes.
+    """
+    tree = ClassTree.from_attrs(answer.attrs)
+    if tree is None:
+        return None
+    used = (reference.values > 0) & (answer.values != nodata_label(answer.dtype))
+    code, truth = answer.values[used], reference.values[used]
+    level = np.append(tree.levels, tree.n_levels)[rows_of(tree.table, code)]
+    kept, right = level < tree.n_levels, tree.holds(code, truth)
+    members = {tree.table.name_of(value): truth == value for value in tree.classes.values}
+    rows = []
+    for name, member in (members | {"all classes": truth > 0}).items():
+        if member.any():
+            shares = np.bincount(level[member], minlength=tree.n_levels + 1) / member.sum()
+            rows.append((name, shares.tolist(), _share(right, member & kept)))
+    return LevelShares(tree.groups, tree.level_names, rows)
 
 
 class AccuracyCost(NamedTuple):
@@ -185,9 +231,8 @@ def write_tables(evaluation: Evaluation, folder: Path) -> None:
     names = evaluation.classes.names
     write_by_class(class_table(evaluation), folder / "classes.csv")
     write_by_class(area_table(evaluation), folder / "areas.csv")
-    counts = evaluation.confusion.values.tolist()
-    matrix = ((name, *row) for name, row in zip(names, counts, strict=True))
-    write_csv(folder / "confusion.csv", ("reference", *names, "rejected"), matrix)
+    rows = zip(names, *evaluation.confusion.values.T.tolist(), strict=True)
+    write_csv(folder / "confusion.csv", ("reference", *names, "rejected"), rows)
 
 
 def write_by_class(table: xr.Dataset, path: Path) -> None:

@@ -66,18 +66,10 @@ def test_a_context_of_weight_0_leaves_the_plan_and_its_rejectors_with_it() -> No
     np.testing.assert_array_equal(result["label_with_rejection"], plain["label_with_rejection"])
 
 
-def test_the_carried_model_is_the_one_that_train_makes(finished) -> None:
+def test_baselines_stand_below_the_rejectors(finished) -> None:
     result, _ = finished
-    names = [row[0] for row in curve_table(result).rows]
-    assert names[-4:] == ["svm", "paper", "coordinates", "carried model"]
-    model = hr.train(CONFIG)
-    cube, labels = hr.synthetic_scene(rows=40, columns=40, n_bands=20, noise=0.6)
-    _, test = hr.sample_per_class(labels, 10, seed=0)
-    maps = hr.map_scene(cube, model, fraction=0).maps
-    used = (test.values > 0) & np.isfinite(maps["confidence"].values)
-    accuracy = (maps["label"].values == test.values)[used].mean()
-    carried = result["summary/overall_accuracy"].sel(system="carried model")
-    assert float(carried[0]) == pytest.approx(accuracy, abs=0.005)  # solved in blocks
+    names = [row[0] for row in curve_table(result)[1]]
+    assert names[-3:] == ["svm", "paper", "coordinates"]
 
 
 def test_what_is_carried_is_what_was_fitted_without_space(tmp_path) -> None:

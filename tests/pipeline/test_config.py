@@ -31,7 +31,7 @@ def test_wrong_settings_are_explained() -> None:
         ("context.weight", "section.key=value"),
         ("=4", "section.key=value"),
         ("features.mfn.n=4", "Did you mean 'mnf'"),
-        ("features.mnf=4", "list of tables"),
+        ("features.mnf=4", "key of a table.*mnf"),
         ("seed.inner=4", "'seed'"),
     ):
         with pytest.raises(ConfigError, match=word):

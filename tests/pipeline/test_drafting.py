@@ -58,21 +58,20 @@ def test_labels_on_another_grid_are_aligned(tmp_path, scene) -> None:
     np.testing.assert_array_equal(plan.load()[1][4:30, 2:30], labels[4:30, 2:30])
 
 
-def test_arrays_of_a_matlab_file_are_told_apart_by_their_shape(tmp_path, scene) -> None:
+def test_of_several_arrays_in_a_file_one_is_named(tmp_path, scene) -> None:
     cube, labels = scene
     values = np.nan_to_num(cube.values, nan=0.1)
     arrays = {"before": values[:4], "cube": values, "gt": labels.values, "kernel": np.eye(5)}
     savemat(tmp_path / "all.mat", arrays)  # bands first, which MATLAB scenes seldom are
-    draft, plan, document = drafted(tmp_path, tmp_path / "all.mat", tmp_path / "all.mat")
-    assert document["scene"]["variable"] == "cube"
-    assert document["scene"]["labels_variable"] == "gt"
-    assert document["scene"]["band_axis"] == 0
-    assert any("before" in note and "variable" in note for note in draft.notes)
+    files = [tmp_path / "all.mat"] * 2
+    with pytest.raises(hr.HsrejectError, match=r"before.*cube.*variable="):
+        draft_configuration(*files)
+    names = {"variable": "cube", "labels_variable": "gt", "band_axis": 0}
+    _, plan, document = drafted(tmp_path, *files, **names)
+    assert {name: document["scene"][name] for name in names} == names
     found, reference = plan.load()
     np.testing.assert_array_equal(found.values, values)
     np.testing.assert_array_equal(reference.values, labels.values)
-    _, _, document = drafted(tmp_path, *[tmp_path / "all.mat"] * 2, variable="before")
-    assert document["scene"]["variable"] == "before"
 
 
 def polygons(labels, **columns) -> gpd.GeoDataFrame:

@@ -159,7 +159,7 @@ def test_tables_and_pictures_are_there(finished) -> None:
     assert set(points["system_of_point"]) == set(result["summary/system"].values)
     assert {"classes.csv", "areas.csv", "confusion.csv"} <= {path.name for path in folder.iterdir()}
     names = {path.name for path in (folder / "figures").iterdir()}
-    wanted = {"false_color.png", "reference.png", "measures.png", "costs.png", "reliability.png"}
+    wanted = {"false_color.png", "reference.png", "measures.png", "costs.png", "accuracy.png"}
     assert wanted | {"relative_optimality.png", "rejected_joint.png"} <= names
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/png") == len(names)
@@ -297,20 +297,6 @@ def test_the_explorer_holds_every_point_of_joint_rejection_without_another_solve
     before = kept_stages(folder, "*.npz")
     hr.run(SMALL, out=folder)
     assert kept_stages(folder, "*.npz") == before
-
-
-def test_stages_under_the_names_of_others_are_told_of_and_computed_again(finished) -> None:
-    result, folder = finished
-    (first,), (second,) = (
-        (folder / "stages").glob(f"rejection-{n}-*") for n in ("joint", "pixelwise")
-    )
-    mine, other = first.read_bytes(), second.read_bytes()
-    first.write_bytes(other)
-    second.write_bytes(mine)
-    with pytest.warns(HsrejectWarning, match="another stage") as told:
-        again = hr.run(SMALL, out=folder)
-    assert sum("another stage" in str(one.message) for one in told) == 2
-    xr.testing.assert_equal(result["label_with_rejection"], again["label_with_rejection"])
 
 
 def test_a_run_goes_on_from_finished_stages_and_repairs_damaged_ones(finished) -> None:

@@ -2,18 +2,17 @@ import base64
 import math
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
+import xarray as xr
 from affine import Affine
 from rasterio.crs import CRS
 from rasterio.transform import from_origin
 
+import hsreject as hr
 from hsreject.io.grid import Grid
 from hsreject.report.figures import ground
-from hsreject.report.page import Fact, Headline, Picture, Section, Swatch, Table, write_page
 
-PIXEL = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
 VOID = {"meta", "img", "link", "br"}
 # 30 m pixels, turned by 30 degrees
 TURNED = Affine(30 * math.cos(math.pi / 6), -15, 5e5, -15, -30 * math.cos(math.pi / 6), 5.8e6)
@@ -58,44 +57,19 @@ def test_a_scale_knows_metres_and_north(transform, crs, width, north) -> None:
 
 
 def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path) -> None:
-    (tmp_path / "map.png").write_bytes(PIXEL)
-    section = Section(
-        "Maps <of> everything",
-        "In words.",
-        tables=(
-            Table(("method", "OA"), (("a & b", "0.9"),), caption="Means.", colors=("#ff0000",)),
-            Table(("<i>", "b"), (("c", "7"),), shades=((0.5,),)),
-        ),
-        legend=(Swatch("", "no <data>"),),
-        pictures=(
-            Picture(
-                tmp_path / "map.png", "A map", "what it shows", scale=(0.25, "<2 km>"), north=9
-            ),
-        ),
-        listings=(("config.toml", 'name = "<script>"'),),
-    )
-    path = tmp_path / "report.html"
-    headline = Headline(
-        "All <is> well.",
-        (Fact("93.3 %", "of <b>", "about"),),
-        "Few errors.",
-        ("Beware.",),
-        ("So.",),
-        place="<here>",
-        table=Table(("goal", "cost"), (("95 %", "all"),), title="Goals", folded=True),
-        files=("classes.csv",),
-    )
-    more = Section("More <of> it", listings=(("Versions", "numpy"),))
-    write_page(path, title="T", headline=headline, sections=[section], details=[more])
+    classes = hr.ClassTable.from_names(["<script>corn", "a & b"])
+    reference = xr.DataArray(np.array([[1, 1, 2, 2]]), dims=("y", "x"), attrs=classes.to_attrs())
+    label = reference.copy(data=np.array([[1, 2, 2, 2]])).assign_attrs(source="<i>scene.tif")
+    confidence = np.array([[0.9, 0.3, 0.8, 0.6]])
+    hr.evaluate(reference, label, confidence, rejection_cost=[0.4]).write(tmp_path / "out")
+    text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     page = Checker()
-    page.feed(path.read_text(encoding="utf-8"))
+    page.feed(text)
     assert page.open == []
-    assert base64.b64decode(page.images[0]["src"].partition("base64,")[2]) == PIXEL
-    text = "".join(page.text)
-    words = (
-        "Maps <of> everything|a & b|Means.|no <data>|All <is> well.|of <b>|Few errors.|Beware.|So."
-        "|<here>|Goals|classes.csv|More <of> it|<2 km>"
-    )
-    for wanted in (*words.split("|"), 'name = "<script>"', "what it shows", "93.3 %"):
-        assert wanted in text
-    assert "<script>" not in path.read_text(encoding="utf-8")
+    pictures = sorted((tmp_path / "out" / "figures").glob("*.png"))
+    shown = [base64.b64decode(image["src"].partition("base64,")[2]) for image in page.images]
+    assert sorted(shown) == sorted(file.read_bytes() for file in pictures)
+    words = "".join(page.text)
+    for wanted in ("<script>corn", "a & b", "<i>scene.tif", "cheapest at cost 0.4", "75.0\u00a0%"):
+        assert wanted in words
+    assert "<script" not in text
