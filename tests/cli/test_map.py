@@ -80,7 +80,7 @@ def test_mapping_writes_maps_that_other_programs_read(
     assert "mapping done" in told.err
     page = (out / "explorer.html").read_text("utf-8")
     assert f"<title>{files[driver].name}" in page
-    assert '"spectra":{' in page
+    assert '<img id="picture" src="data:image' in page
     assert "explorer.html" in told.out
     in_memory = hr.map_scene(cube, files["model"], fraction=0.2, block_size=60)
     for name in ("label", "label_with_rejection", "confidence"):
