@@ -52,6 +52,7 @@ def next_command(
     from hsreject.io.maps import open_map
     from hsreject.io.scene import open_scene
     from hsreject.promise.label_page import write_label_page
+    from hsreject.schema import check_same_grid
 
     page = out.with_suffix(".html")
     for target in (out, page) if scene else (out,):
@@ -60,7 +61,9 @@ def next_command(
     check_there(path)
     opened = open_filled_map if path.name.endswith(FILLED) else open_map
     training = source / "maps" / "train.tif" if source.is_dir() else None
-    masks = [open_labels(file) != 0 for file in (exclude, training) if file]
+    masks = [open_labels(file) != 0 for file in (training, exclude) if file]
+    if len(masks) > 1:
+        check_same_grid(*masks, names=("the run", "--exclude"))
     closed = reduce(or_, masks) if masks else None
     with progress_on(Console(stderr=True)) as progress:
         asked = next_labels(opened(path, chunks=STRIPS), n, exclude=closed, progress=progress)

@@ -75,6 +75,9 @@ def test_from_a_run_to_points_to_the_next_run(tmp_path, capsys, monkeypatch) -> 
     left_half = labels.copy(data=np.broadcast_to(np.arange(32) < 16, (32, 32)).astype(np.uint8))
     hr.write_map(left_half, "closed.tif")
     assert call("next", "first", "--out", "right.csv", "--exclude", "closed.tif") == 0
+    hr.write_map(left_half.values[:20], "cut.tif")
+    assert call("next", "first", "--out", "cut.csv", "--exclude", "cut.tif") == 2
+    assert "--exclude" in capsys.readouterr().err
     right = pd.read_csv("right.csv")
     assert (right.column >= 16).all()
     assert not hr.open_labels("first/maps/train.tif").values[right.row, right.column].any()
