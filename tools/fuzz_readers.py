@@ -104,12 +104,6 @@ def _prisma(path: Path) -> Path:
     return products.write_prisma(path, *halves, centres, ((0.0, 1.0), (0.0, 2.0)))
 
 
-def _esri(folder: Path) -> Path:
-    (folder / "dem.hdr").write_text("NROWS 20\nNCOLS 20\nNBANDS 1\nNBITS 8\nLAYOUT BIL\n")
-    (folder / "dem.bil").write_bytes(bytes(range(200)) * 2)
-    return folder / "dem.bil"
-
-
 def _features(path: Path) -> Path:
     x, y = UTM.c, UTM.f
     boxes = [shapely.box(x + 60 * i, y - 90, x + 60 * i + 50, y - 10) for i in range(4)]
@@ -187,7 +181,6 @@ SEEDS: dict[str, Callable[[Path], Path]] = {
     "ENVI": lambda to: write_envi(to, CUBE, fields=FIELDS),
     "ENVI by line": lambda to: write_envi(to, CUBE, interleave="bil", byte_order=1, fields=FIELDS),
     "ENVI classes": lambda to: write_envi(to, CUBE[:1].astype("uint8") % 3, fields=CLASSES),
-    "Esri": _esri,
     "GeoTIFF": lambda to: write_with_gdal(to / "a.tif", CUBE),
     "GeoTIFF by pixel": lambda to: write_with_gdal(
         to / "a.tif", CUBE, interleave="pixel", compress="deflate", nodata=3
@@ -197,7 +190,6 @@ SEEDS: dict[str, Callable[[Path], Path]] = {
     ),
     "GeoTIFF with mask": lambda to: _masked(to / "a.tif"),
     "reject map": lambda to: _written(to / "a.tif", reject_map((20, 24))),
-    "reject map in ENVI": lambda to: _written(to / "a.img", reject_map((20, 24))),
     "ERDAS Imagine": lambda to: write_with_gdal(to / "a.img", CUBE, driver="HFA"),
     "JPEG 2000": lambda to: write_with_gdal(to / "a.jp2", CUBE, driver="JP2OpenJPEG"),
     "CF cube": lambda to: _cube(to / "cube.nc"),

@@ -10,7 +10,7 @@ import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,9 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from hsreject.errors import FileError, InputError
-from hsreject.files import check_heaps, reading
+from hsreject.files import check_heaps, reading, starts_with
 from hsreject.io.remote import RemotePath, as_path
+from hsreject.io.wavelengths import BandInfo
 from hsreject.progress import report_read
 from hsreject.schema import CUBE_DIMS
 
@@ -35,14 +36,15 @@ if TYPE_CHECKING:
 
     from hsreject.io.grid import Grid
     from hsreject.io.lookup import LookupTable
-    from hsreject.io.wavelengths import BandInfo
 
 AXES = "byx"
+HDF5 = b"\x89HDF\r\n\x1a\n"
 _AT_ONCE = 128 * 2**20  # bytes: the most that is read at once to keep stored chunks whole
-_SLAB = 16 * 2**20  # bytes that are read and scaled together
+_SLAB = 16 * 2**20  # bytes that are read together
+_PIECE = 2**20  # bytes that are scaled together, in the cache
 _TURNED = 256  # pixels whose spectra become bands together, in the cache
 _LARGE = 2 * _SLAB  # bytes beyond which a block is laid out band by band
-MOST_BANDS = 65_535
+_MOST_BANDS = 65_535
 _LARGE_CLAIM = 2**28  # bytes
 _PACKED = 12_000  # bytes of pixels that come out of one byte at most, by LZW
 _MATLAB_TYPES = {"single": "float32", "double": "float64", "logical": "bool"}
@@ -59,39 +61,22 @@ class Kind(Enum):
 
     RASTER = "raster"
     PRODUCT = "product"
-    NUMPY = "numpy"
-    MATLAB = "matlab"
-    MATLAB_HDF5 = "matlab-hdf5"
+    ARRAY = "array"  # .npy and .mat
     VECTOR = "vector"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class StoredScene:
-    """A scene as a file describes it: what the reader of a format returns.
-
-    Parameters
-    ----------
-    pixels : Pixels
-        The true values (band, y, x), NaN where there is no data; not read yet.
-    bands : BandInfo
-        What the file says of its bands: one value per band, in nm.
-    attrs : dict
-        Attributes of the cube: `source`, `format`, `type_in_file` and, where the file has them,
-        `nodata_in_file` and `scaling`; ``hsreject info`` prints them.
-    notes : tuple of str
-        Whatever was decided without the file saying it, in sentences.
-    warnings : tuple of str
-        Those of them that make the values wrong if nobody reads them.
-    place : Grid, LookupTable or None
-        The place of the pixels, if the format can tell it.
-    """
+    """A scene as the reader of a format describes it, over all bands in the file."""
 
     pixels: Pixels
-    bands: BandInfo
-    attrs: dict[str, Any]
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    bands: BandInfo = field(default_factory=BandInfo)
+    used: NDArray[np.bool_] | None = None  # False for bands that hold nothing: left out
+    product: str = ""  # what people call it; bands of a product are sorted by wavelength
     place: Grid | LookupTable | None = None
+    attrs: Mapping[str, Any] = field(default_factory=dict)  # of the cube, beside the usual ones
+    notes: tuple[str, ...] = ()  # what the file does not say and was decided, in sentences
+    warnings: tuple[str, ...] = ()  # what makes the values wrong if nobody acts
 
 
 # Layers: arrays on disk.
@@ -99,39 +84,17 @@ class StoredScene:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """An array in a file, not read yet: little more than a path, so that dask can send it.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    name : str
-        What the array is called inside of it, or nothing.
-    axes : str
-        Its axes in the order of the file: b (bands), y and x, such as "yxb".
-    stored_shape : tuple of int
-        Their lengths.
-    dtype : dtype
-        The type of the values in the file.
-    format : str
-        What people call the format.
-    read_part : callable
-        Reads a part of it, given a slice per axis in the order of the file.
-    stored_chunks : tuple of int, optional
-        How much of each axis is stored together; by default a row, or a row of a band.
-    length : int, optional
-        How many bytes the file has, where that limits what it may claim to hold.
-    """
+    """An array in a file, not read yet: little more than a path, so that dask can send it."""
 
     path: Path
-    name: str
-    axes: str
-    stored_shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    format: str
-    read_part: Callable[[tuple[slice, ...]], NDArray[Any]]
-    stored_chunks: tuple[int, ...] | None = None
-    length: int | None = None
+    name: str  # what the array is called inside of the file, or nothing
+    axes: str  # in the order of the file: b (bands), y and x, such as "yxb"
+    stored_shape: tuple[int, ...]  # lengths of these axes
+    dtype: np.dtype[Any]  # of the values in the file
+    format: str  # what people call it
+    read_part: Callable[[tuple[slice, ...]], NDArray[Any]]  # given a slice per axis
+    stored_chunks: tuple[int, ...] | None = None  # how much is stored together; None: rows
+    length: int | None = None  # bytes of the file, where that limits what it may claim to hold
 
     @classmethod
     def of_hdf5(cls, dataset: h5py.Dataset, axes: str) -> Layer:
@@ -139,8 +102,7 @@ class Layer:
         path, name = existing_path(dataset.file), dataset.name
         if dataset.ndim != len(axes):
             raise FileError(f"{path}: '{name}' has {dataset.ndim} axes, {len(axes)} were expected.")
-        if dataset.dtype.kind not in "iuf":
-            raise FileError(f"{path}: '{name}' holds {dataset.dtype}, not numbers.")
+        check_real(dataset.dtype, path)
         check_own(dataset, path)
         read = partial(_read_hdf5, path, name)
         described = (path, name, axes, dataset.shape, dataset.dtype, "HDF5", read)
@@ -282,55 +244,35 @@ class Pixels:
     """The true values of a scene (band, y, x), NaN where it has no data, read when indexed.
 
     True value = value in the file * gain + offset, where it differs from `fill`.
-
-    Parameters
-    ----------
-    layers : tuple of Layer
-        The arrays on disk, whose bands follow one another.
-    order : array of int
-        Which of these bands the scene has.
-    gain, offset : array of float
-        One per band of the scene.
-    fill : tuple of float or None
-        Per band of the scene, the value that means no data.
-    fill_in_all : bool
-        Whether a pixel lacks data only where all bands have that value.
-    masks : tuple of Mask
-        Where else there is no data.
     """
 
-    layers: tuple[Layer, ...]
-    order: NDArray[np.intp]
-    gain: NDArray[np.float64]
+    layers: tuple[Layer, ...]  # whose bands follow one another
+    order: NDArray[np.intp]  # which of these bands the scene has
+    gain: NDArray[np.float64]  # of each band in the file, as offset and fill
     offset: NDArray[np.float64]
-    fill: tuple[float | None, ...]
-    fill_in_all: bool = False
-    masks: tuple[Mask, ...] = ()
+    fill: tuple[float | None, ...]  # the value that means no data
+    fill_in_all: bool = False  # whether a pixel lacks data only where all bands have that value
+    masks: tuple[Mask, ...] = ()  # where else there is no data
 
     @classmethod
     def of(
         cls,
-        layers: tuple[Layer, ...],
-        *,
-        order: NDArray[np.intp] | None = None,
+        *layers: Layer,
         gain: NDArray[np.float64] | float = 1.0,
         offset: NDArray[np.float64] | float = 0.0,
         fill: tuple[float | None, ...] | float | None = None,
         fill_in_all: bool = False,
         masks: tuple[Mask, ...] = (),
     ) -> Pixels:
-        """Return the pixels of some bands of layers, by default of all; one number is for all."""
+        """Return the pixels of all bands of some layers; a single number is for all bands."""
         n_bands = sum(layer.shape[0] for layer in layers)
-        if n_bands > MOST_BANDS:
+        if n_bands > _MOST_BANDS:
             raise FileError(
-                f"{layers[0].path} claims {n_bands} bands; hsreject opens 1 to {MOST_BANDS}. It is "
-                "damaged, or its bands lie along another axis."
+                f"{layers[0].path} claims {n_bands} bands; hsreject opens 1 to {_MOST_BANDS}. It "
+                "is damaged, or its bands lie along another axis."
             )
-        order = np.arange(n_bands) if order is None else order
-        scale = [
-            np.broadcast_to(np.asarray(values, dtype=np.float64), n_bands)[order]
-            for values in (gain, offset)
-        ]
+        check_counts(layers[0].path, n_bands, gains=gain, offsets=offset)
+        scale = [np.broadcast_to(np.asarray(v, np.float64), n_bands) for v in (gain, offset)]
         if not (np.all(scale[0] != 0) and np.isfinite(scale).all()):
             raise FileError(
                 f"{layers[0].path}: the scale of a band must be a number other than 0 and its "
@@ -338,20 +280,16 @@ class Pixels:
             )
         stored = np.result_type(*(native_type(layer.dtype) for layer in layers))
         fills = fill if isinstance(fill, tuple) else (fill,) * n_bands
-        usable = tuple(usable_nodata(fills[place], stored) for place in order)
-        return cls(layers, order, scale[0], scale[1], usable, fill_in_all, masks)
+        usable = tuple(usable_nodata(value, stored) for value in fills)
+        return cls(layers, np.arange(n_bands), scale[0], scale[1], usable, fill_in_all, masks)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the true values: float where they can be missing or are scaled."""
         stored = np.result_type(*(native_type(layer.dtype) for layer in self.layers))
-        plain = not (self.missing_value_known or self.masks or self.scaled)
-        return stored if plain or stored.kind == "f" else np.result_type(stored, np.float32)
-
-    @property
-    def missing_value_known(self) -> bool:
-        """Whether a band has a value that means no data."""
-        return any(value is not None for value in self.fill)
+        can_lack = any(value is not None for value in self.fill) or self.masks
+        plain = stored.kind == "f" or not (can_lack or self.scaled)
+        return stored if plain else np.result_type(stored, np.float32)
 
     @property
     def scaled(self) -> bool:
@@ -361,7 +299,7 @@ class Pixels:
     @property
     def scaling(self) -> str:
         """How values become true, in words."""
-        return _scaling(self.gain, self.offset)
+        return _scaling(self.gain[self.order], self.offset[self.order])
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -391,86 +329,89 @@ class Pixels:
             return block[squeezed]
         across = slice(int(columns.min()), int(columns.max()) + 1)
         inside = _as_slice(columns - across.start)
-        turned = large and axes[-1] == "b"
-        # some rows at a time, so that little more than the result takes memory
         cuts = self._cuts(rows, block.nbytes)
         for part in np.split(np.arange(rows.size), cuts):
             down = slice(int(rows[part].min()), int(rows[part].max()) + 1)
-            read = self._read(bands, down, across)
+            window = (down, across, _as_slice(rows[part] - down.start), inside)
+            self._read_into(block[:, _as_slice(part)], self.order[bands], window)
             if cuts.size:
                 report_read(int(part[-1]) + 1, rows.size)
-            read = read[:, _as_slice(rows[part] - down.start)][..., inside]
-            if turned:
-                for row, spectra in zip(part, read.swapaxes(0, 1), strict=True):
-                    for start in range(0, columns.size, _TURNED):
-                        some = slice(start, start + _TURNED)
-                        block[:, row, some] = spectra[:, some]
-            else:
-                block[:, _as_slice(part)] = read
-            del read  # before the next part is read
         return block[squeezed]
 
     def _cuts(self, rows: NDArray[np.intp], size: int) -> NDArray[np.intp]:
         """Return where rows that take `size` bytes are cut: where stored chunks begin."""
-        # reading a slab takes three times its room; from a server, each is a step of progress
-        slab = _SLAB if size <= _LARGE else min(_SLAB, max(_SLAB // 2, size // 8))
-        if isinstance(self.layers[0].path, RemotePath):
-            slab = 2**20
+        # from a server, each part is a step of progress
+        slab = 2**20 if isinstance(self.layers[0].path, RemotePath) else _SLAB
         step = max(slab * rows.size // size, 1)
         stored = self.layers[0].chunks[1]
         return np.flatnonzero(np.diff(rows // (max(step // stored, 1) * stored))) + 1
 
-    def _read(self, bands: NDArray[np.intp], rows: slice, columns: slice) -> NDArray[Any]:
-        """Read bands (places in `order`) of a window; what is read is changed in place."""
-        stored = self._stored(self.order[bands], rows, columns)
-        missing = self._missing(stored, bands)
-        if missing is not None and self.fill_in_all:
-            if bands.size < self.order.size:
-                every = np.arange(self.order.size)
-                missing = self._missing(self._stored(self.order, rows, columns), every)
-            missing = np.all(missing, axis=0)
-        block = stored.astype(self.dtype, copy=False)
-        if self.scaled:
-            gain, offset = (values[bands, None, None] for values in (self.gain, self.offset))
-            np.multiply(block, gain, out=block, dtype=np.float64, casting="same_kind")
-            if offset.any():
-                np.add(block, offset, out=block, dtype=np.float64, casting="same_kind")
-        if missing is not None:
-            np.copyto(block, np.nan, where=missing)
-        for mask in self.masks:
-            np.copyto(block, np.nan, where=mask.read(rows, columns))
-        return block
+    def _read_into(self, block: NDArray[Any], places: NDArray[np.intp], window: Any) -> None:
+        """Read bands of a window: a piece of what is read at a time becomes true in its place."""
+        stored = self._stored(places, window)
+        rows, columns, *inside = window
+        missing = [mask.read(rows, columns)[inside[0]][:, inside[1]] for mask in self.masks]
+        if self.fill_in_all:
+            every = self.order
+            whole = stored if places.size == every.size else self._stored(every, window)
+            missing.append(np.all([self._lacks(whole, every, b) for b in range(len(every))], 0))
+        hidden = np.any(missing, axis=0) if missing else None
+        gain, offset = (values[places, None, None] for values in (self.gain, self.offset))
+        fills = {self.fill[place] for place in places}
+        turned = block.strides[0] > block.strides[2] and stored.strides[0] < stored.strides[2]
+        for piece in _pieces(block, turned=turned):
+            source, target = stored[piece], block[piece]
+            if self.scaled:
+                np.multiply(source, gain, out=target, dtype=np.float64, casting="same_kind")
+                if offset.any():
+                    np.add(target, offset, out=target, dtype=np.float64, casting="same_kind")
+            else:
+                target[...] = source
+            if self.fill_in_all or fills == {None}:
+                pass
+            elif len(fills) == 1:
+                np.copyto(target, np.nan, where=source == source.dtype.type(*fills))
+            else:
+                for band in range(len(source)):
+                    np.copyto(target[band], np.nan, where=self._lacks(source, places, band))
+            if hidden is not None:
+                np.copyto(target, np.nan, where=hidden[piece[1:]])
 
-    def _missing(self, stored: NDArray[Any], bands: NDArray[np.intp]) -> NDArray[np.bool_] | None:
-        """Return where bands have the value that means no data."""
-        fills = [self.fill[band] for band in bands]
-        if len(set(fills)) == 1:
-            return None if fills[0] is None else stored == stored.dtype.type(fills[0])
-        missing = np.zeros(stored.shape, dtype=bool)
-        for place, value in enumerate(fills):
-            if value is not None:
-                missing[place] = stored[place] == stored.dtype.type(value)
-        return missing
+    def _lacks(self, stored: NDArray[Any], places: NDArray[np.intp], band: int) -> Any:
+        """Return where a band has the value that means no data."""
+        value = self.fill[places[band]]
+        return np.False_ if value is None else stored[band] == stored.dtype.type(value)
 
-    def _stored(self, places: NDArray[np.intp], rows: slice, columns: slice) -> NDArray[Any]:
+    def _stored(self, places: NDArray[np.intp], window: Any) -> NDArray[Any]:
         """Read the values in the file of bands at `places`, which may lie in several layers."""
+        rows, columns, *inside = window
         pieces = []
         first = 0
         for layer in self.layers:
-            inside = np.flatnonzero((places >= first) & (places < first + layer.shape[0]))
-            if inside.size:
-                own = places[inside] - first
-                span = slice(int(own.min()), int(own.max()) + 1)
-                block = layer.read(span, rows, columns)
-                pieces.append((inside, block[_as_slice(own - span.start)]))
+            own = np.flatnonzero((places >= first) & (places < first + layer.shape[0]))
+            if own.size:
+                bands = places[own] - first
+                span = slice(int(bands.min()), int(bands.max()) + 1)
+                block = layer.read(span, rows, columns)[_as_slice(bands - span.start)]
+                pieces.append((own, block[:, inside[0]][..., inside[1]]))
             first += layer.shape[0]
         if len(pieces) == 1:
             return pieces[0][1]
         shape = (places.size, *pieces[0][1].shape[1:])
         joined = _empty(shape, pieces[0][1].dtype, self.layers[0].axes)
-        for inside, block in pieces:
-            joined[inside] = block
+        for own, block in pieces:
+            joined[own] = block
         return joined
+
+
+def check_counts(path: Path, n_bands: int, **lists: Any) -> None:
+    """Raise unless each list is None, a single number, or has a value for every band."""
+    for name, values in lists.items():
+        if values is not None and np.ndim(values) and np.size(values) != n_bands:
+            raise FileError(
+                f"{path} has {np.size(values)} {name.replace('_', ' ')} for {n_bands} bands. It is "
+                "damaged, or does not belong to this image."
+            )
 
 
 def _scaling(gain: NDArray[np.float64], offset: NDArray[np.float64]) -> str:
@@ -484,6 +425,15 @@ def _empty(shape: tuple[int, int, int], dtype: np.dtype[Any], axes: str) -> NDAr
     """Return an array (band, y, x) whose axes lie in memory as `axes` says, such as "yxb"."""
     in_file = [AXES.index(axis) for axis in axes]
     return np.empty([shape[axis] for axis in in_file], dtype).transpose(np.argsort(in_file))
+
+
+def _pieces(block: NDArray[Any], *, turned: bool) -> Iterator[tuple[slice, slice, slice]]:
+    """Yield parts of a block (band, y, x) that fit into the cache; some spectra if it is turned."""
+    n_rows = 1 if turned else max(_PIECE * block.shape[1] // block.nbytes, 1)
+    n_columns = _TURNED if turned else block.shape[2]
+    for row in range(0, block.shape[1], n_rows):
+        for column in range(0, block.shape[2], n_columns):
+            yield slice(None), slice(row, row + n_rows), slice(column, column + n_columns)
 
 
 def _as_slice(places: NDArray[np.intp]) -> slice | NDArray[np.intp]:
@@ -504,7 +454,7 @@ def read_or_lazy(pixels: Pixels, chunks: Any) -> Any:
     if chunks is None:
         return pixels[:, :, :]
     stored = pixels.layers[0].chunks
-    blocks = block_sizes(chunks, shape=pixels.shape, dtype=pixels.dtype, stored=stored)
+    blocks = _block_sizes(chunks, pixels.shape, pixels.dtype, stored)
     _, *whole = (min(sizes) for sizes in zip(stored, pixels.shape, strict=True))
     n_bands, *largest = map(max, blocks)
     small = whole[0] > 1 and (largest[0] < whole[0] or largest[1] < whole[1])
@@ -527,12 +477,8 @@ def check_claim(path: Path, claimed: int, length: int | None) -> None:
         )
 
 
-def block_sizes(
-    chunks: Any,
-    *,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    stored: tuple[int, ...] | None = None,
+def _block_sizes(
+    chunks: Any, shape: tuple[int, ...], dtype: np.dtype[Any], stored: tuple[int, ...]
 ) -> tuple[tuple[int, ...], ...]:
     """Return the sizes of the blocks along (band, y, x).
 
@@ -543,20 +489,18 @@ def block_sizes(
     """
     limit = 64 * 2**20  # bytes
     if chunks is True or (isinstance(chunks, str) and chunks == "auto"):
-        n_rows = 1 if stored is None else stored[1]
-        row = shape[0] * min(n_rows, shape[1]) * shape[2] * dtype.itemsize
+        row = shape[0] * min(stored[1], shape[1]) * shape[2] * dtype.itemsize
         chunks = (-1, "auto", -1 if row <= limit else "auto")
     elif isinstance(chunks, Mapping):
-        unknown = [str(dim) for dim in chunks if dim not in CUBE_DIMS]
-        if unknown:
+        if unknown := [str(dim) for dim in chunks if dim not in CUBE_DIMS]:
             raise InputError(
                 f"chunks names {', '.join(unknown)}, which a cube does not have. "
                 f"It has {', '.join(CUBE_DIMS)}."
             )
         chunks = tuple(chunks.get(dim, -1) for dim in CUBE_DIMS)
-    if stored is not None:  # all bands of the pixels in one chunk, unless that is far too much
-        together = shape[0] * stored[1] * stored[2] * dtype.itemsize
-        limit = max(limit, min(together, 2 * limit))
+    # all bands of the pixels in one chunk, unless that is far too much
+    together = shape[0] * stored[1] * stored[2] * dtype.itemsize
+    limit = max(limit, min(together, 2 * limit))
     try:
         sizes: tuple[tuple[int, ...], ...] = normalize_chunks(
             chunks, shape=shape, dtype=dtype, limit=limit, previous_chunks=stored
@@ -592,36 +536,40 @@ class _Unread(BackendArray):
 # Bare arrays: NumPy .npy files and MATLAB .mat files, old (scipy) and new (HDF5).
 
 
-def stored_arrays(path: Path, kind: Kind) -> list[Layer]:
-    """Return the arrays of numbers in a file without reading them, their axes not named yet.
+def stored_arrays(path: Path) -> list[Layer]:
+    """Return the arrays of numbers in a .npy or .mat file without reading them, axes not named.
 
     Axes come in the order in which the users of a format write them.
     """
     path = path.absolute()  # a lazy array may be read from another working folder
     with reading(path):
-        if kind is Kind.NUMPY:
+        if path.suffix.lower() == ".npy":
+            if not starts_with(path, b"\x93NUMPY"):
+                raise FileError(f"{path} is not a NumPy file. Save the array with numpy.save.")
             array = np.load(path, mmap_mode="r")
-            entries: list[Any] = [("", array.shape, native_type(array.dtype), _read_npy, None)]
-        elif kind is Kind.MATLAB_HDF5:
+            read: Callable[..., NDArray[Any]] = _read_npy
+            kind = "numpy"
+            entries: list[Any] = [("", array.shape, native_type(array.dtype), None)]
+        # HDF5 files by MATLAB start with 512 bytes of their own
+        elif any(starts_with(path, HDF5, offset=offset) for offset in (0, 512)):
             check_heaps(path)
-            entries = _matlab_hdf5_entries(path)
+            kind, read, entries = "matlab-hdf5", _read_matlab_hdf5, _matlab_hdf5_entries(path)
         else:
             _check_matrices(path)
             from scipy.io import whosmat  # noqa: PLC0415  (slow)
 
             # compressed as one piece, and of the type that MATLAB shows, not that of the packed one
+            kind, read = "matlab", _read_mat
             entries = [
-                (name, shape, np.dtype(_MATLAB_TYPES[kept_as]), _read_mat, shape)
+                (name, shape, np.dtype(_MATLAB_TYPES[kept_as]), shape)
                 for name, shape, kept_as in whosmat(path)
                 if kept_as in _MATLAB_TYPES
             ]
+    length = path.stat().st_size
     return [
-        Layer(
-            path, name, "", shape, dtype, kind.value, partial(read, path, name), chunks,
-            file_length(path),
-        )
-        for name, shape, dtype, read, chunks in entries
-    ]  # fmt: skip
+        Layer(path, name, "", shape, dtype, kind, partial(read, path, name), chunks, length)
+        for name, shape, dtype, chunks in entries
+    ]
 
 
 def _matlab_hdf5_entries(path: Path) -> list[Any]:
@@ -630,12 +578,10 @@ def _matlab_hdf5_entries(path: Path) -> list[Any]:
     with open_hdf5(path) as file:
         for name in list(file):  # not .items(), whose iterator keeps h5py locked after an error
             entry = file[name]
-            if not (isinstance(entry, h5py.Dataset) and _holds_numbers(entry) and entry.shape):
-                continue
-            check_own(entry, path)
-            chunks = entry.chunks and entry.chunks[::-1]
-            dtype = native_type(entry.dtype)
-            entries.append((name, entry.shape[::-1], dtype, _read_matlab_hdf5, chunks))
+            if isinstance(entry, h5py.Dataset) and entry.shape and _holds_numbers(entry):
+                check_own(entry, path)
+                chunks = entry.chunks and entry.chunks[::-1]
+                entries.append((name, entry.shape[::-1], native_type(entry.dtype), chunks))
     return entries
 
 
@@ -650,7 +596,7 @@ def _read_matlab_hdf5(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[
 def _read_mat(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[Any]:
     from scipy.io import loadmat, whosmat  # noqa: PLC0415  (slow)
 
-    kept_as = next(kind for title, _, kind in whosmat(path) if title == name)
+    kept_as = next(kind for entry, _, kind in whosmat(path) if entry == name)
     values = np.asarray(loadmat(path, variable_names=[name])[name][key])
     check_real(values.dtype, path)
     return values.astype(_MATLAB_TYPES[kept_as], copy=False)
@@ -692,47 +638,35 @@ def _type_of_numbers(words: NDArray[np.uint32]) -> int | None:
 
 def _holds_numbers(entry: h5py.Dataset) -> bool:
     """Tell whether an HDF5 entry is an array: MATLAB stores text and empty ones as numbers, too."""
-    kept_as = entry.attrs.get("MATLAB_class", b"")
-    return (
-        entry.dtype.kind in "iufV"
-        and kept_as not in {b"char", "char"}
-        and "MATLAB_empty" not in entry.attrs
-    )
+    text = entry.attrs.get("MATLAB_class", b"") in {b"char", "char"}
+    return entry.dtype.kind in "iufV" and not text and "MATLAB_empty" not in entry.attrs
 
 
 def choose_array(
     arrays: list[Layer], *, path: Path, n_axes: int, what: str, variable: str | None
 ) -> Layer:
     """Return the only array that could be the scene or the labels, or the one that was named."""
-    if variable is not None:
-        named = [array for array in arrays if array.name == variable]
-        if not named:
-            raise FileError(f"{path} has no array '{variable}'. It has: {listed(arrays)}.")
-        if named[0].ndim != n_axes:
-            raise FileError(f"{path}: the {what} must have {n_axes} axes, unlike {listed(named)}.")
-        return named[0]
-    fitting = [a for a in arrays if a.ndim == n_axes and min(a.stored_shape) > 0]
+    named = [array for array in arrays if variable in {None, array.name}]
+    fitting = [a for a in named if a.ndim == n_axes and min(a.stored_shape) > 0]
     if n_axes == 2 and len(fitting) > 1:  # MATLAB keeps numbers and lists as matrices too
         fitting = [array for array in fitting if min(array.stored_shape) > 1] or fitting
     if not fitting:
+        which = f"array '{variable}'" if variable else "array"
         raise FileError(
-            f"{path} has no array with {n_axes} axes for the {what}. "
-            f"It has: {listed(arrays) or 'no array of numbers'}; what is inside structs, cells, "
+            f"{path} has no {which} with {n_axes} axes for the {what}. "
+            f"It has: {_listed(arrays) or 'no array of numbers'}; what is inside structs, cells, "
             "sparse matrices or groups is not looked at: save it as an array of its own."
         )
     if len(fitting) > 1:
         raise FileError(
-            f"{path} has several arrays that could be the {what}: {listed(fitting)}. "
+            f"{path} has several arrays that could be the {what}: {_listed(fitting)}. "
             f"Choose one with variable='{fitting[0].name}'."
         )
     return fitting[0]
 
 
-def listed(arrays: list[Layer]) -> str:
-    """Return arrays with their sizes, in words."""
-    return ", ".join(
-        f"{array.name or 'an array'} ({sides(array.stored_shape)})" for array in arrays
-    )
+def _listed(arrays: list[Layer]) -> str:
+    return ", ".join(f"{one.name or 'an array'} ({sides(one.stored_shape)})" for one in arrays)
 
 
 def sides(shape: tuple[int, ...]) -> str:

@@ -13,14 +13,14 @@ from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError
 from hsreject.files import reading
-from hsreject.io.arrays import stored_arrays
+from hsreject.io.arrays import Kind, stored_arrays
 from hsreject.io.grid import Grid, crs_name
 from hsreject.io.labels import open_labels, stated_classes
 from hsreject.io.lookup import LookupTable
 from hsreject.io.maps import open_map
 from hsreject.io.rasters.raster import raster_info, raster_source, read_pixels
 from hsreject.io.remote import existing_scene
-from hsreject.io.scene import Kind, file_kind, open_scene
+from hsreject.io.scene import file_kind, open_scene
 from hsreject.io.vector import layer_info
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 
@@ -137,8 +137,8 @@ def _holds_labels(path: Path, kind: Kind, variable: str | None) -> bool:
     """Tell whether a file is labels rather than a scene: named classes, or few whole numbers."""
     if kind is Kind.PRODUCT:
         return False
-    if kind is not Kind.RASTER:
-        arrays = [array for array in stored_arrays(path, kind) if variable in {None, array.name}]
+    if kind is Kind.ARRAY:
+        arrays = [array for array in stored_arrays(path) if variable in {None, array.name}]
         return bool(arrays) and all(array.ndim == 2 for array in arrays)
     info = raster_info(raster_source(path))
     if info.n_bands != 1:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyproj
-import rasterio
 import rioxarray  # noqa: F401 - registers the .rio accessor
 import xarray as xr
 from affine import Affine
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-    from hsreject.io.rasters.raster import RasterInfo
 
 # Coordinates that differ by less than this part of a pixel are the same.
 _TOLERANCE = 0.01
@@ -298,35 +295,7 @@ def grid_of_file(dataset: Any, path: Path) -> Grid:
             f"{path} has pixels of size 0 or nowhere (its transform is {transform[:6]}). "
             "Correct its place on the map, or remove it."
         )
-    crs = None if local_system(dataset.crs) else dataset.crs
+    # a local system has a name, but no other can be brought into it
+    local = dataset.crs is not None and dataset.crs.to_wkt().startswith("LOCAL_CS")
+    crs = None if local else dataset.crs
     return Grid(dataset.height, dataset.width, transform, crs)
-
-
-def local_system(crs: CRS | None) -> str:
-    """Return the name of a system of coordinates that no other can be brought into, or nothing."""
-    return crs_name(crs) if crs is not None and crs.to_wkt().startswith("LOCAL_CS") else ""
-
-
-def place_notes(info: RasterInfo) -> Iterator[str]:
-    """Yield a sentence about what a raster says of its place and cannot simply be followed."""
-    header, crs, transform = info.source.fields, info.grid.crs, info.grid.transform
-    unplaced = transform == Affine.identity()
-    if unplaced and info.n_control_points:
-        yield (
-            f"The file lies on the map by {info.n_control_points} ground control points only, "
-            "which are not used: warp it first, for example with gdalwarp."
-        )
-    elif unplaced and header.get("map info"):
-        yield "The map info of the header is not understood: no place on a map."
-    elif unplaced and crs is not None:
-        yield "The file has a reference system but no coordinates: pixels count from 0."
-    if info.local_system not in {"", "Arbitrary"}:  # as ENVI calls coordinates without a system
-        yield f"The reference system {info.local_system} is only a name: not used."
-    if crs is not None and crs.is_geographic and max(abs(transform.c) / 4, abs(transform.f)) > 180:
-        yield "The coordinates are not degrees, as the reference system says: correct one of them."
-    try:
-        with rasterio.Env():  # else GDAL complains on the screen
-            if stated := header.get("coordinate system string"):
-                CRS.from_wkt(stated, morph_from_esri_dialect=True)
-    except CRSError:
-        yield "The coordinate system string of the header is not understood: not used."

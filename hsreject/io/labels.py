@@ -13,27 +13,26 @@ import numpy as np
 import xarray as xr
 from affine import Affine
 from rasterio.enums import Resampling
-from rasterio.transform import array_bounds
-from rasterio.warp import reproject, transform_bounds
+from rasterio.warp import reproject
 
 from hsreject import schema
 from hsreject.class_tree import GROUPS_ATTRIBUTE
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.files import reading
+from hsreject.io.arrays import Kind, choose_array, stored_arrays
 from hsreject.io.grid import Grid
 from hsreject.io.lookup import LookupTable
-from hsreject.io.rasters.geotiff import unused_name
 from hsreject.io.rasters.raster import (
     RasterSource,
     raster_info,
+    raster_notes,
     raster_source,
     read_pixels,
     virtual_raster,
 )
 from hsreject.io.remote import existing_scene
-from hsreject.io.scene import Kind, file_kind
-from hsreject.io.wavelengths import raster_notes
+from hsreject.io.scene import file_kind
 from hsreject.registry import check_choice
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ _OFTEN_NODATA = {255, 32767, 65535, -1, -99, -128, -999, -9999, -32768}
 _MOST_USUAL = 127  # classes beyond are numerous enough to reach 255 by themselves
 # Usage codes of GDAL's raster attribute table, and titles of columns without one.
 _NAME, _MIN_MAX = "2", "5"
-_CHANNELS = {"red": "6", "green": "7", "blue": "8"}
 _VALUE_COLUMNS = {"value", "values", "class_value"}
 _NAME_COLUMNS = {"class_name", "classname", "class", "name", "names", "category", "label"}
 
@@ -116,25 +114,25 @@ def open_labels(
     """
     check_choice("align", align, ("exact", "nearest"))
     file = existing_scene(path)
-    named = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), start=1))
+    given = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), start=1))
+    lookup = None if like is None else LookupTable.of(like)
+    wanted = None if like is None else Grid.of(like) if lookup is None else lookup.grid
     with reading(file):
         kind = file_kind(file)
         if kind is Kind.VECTOR:
-            stored = _read_features(file, like, attribute, variable, named)
-        elif kind in {Kind.RASTER, Kind.PRODUCT}:
-            stored = _read_raster(file)
+            stored = _read_features(file, wanted, attribute, variable, given)
+        elif kind is Kind.ARRAY:
+            stored = _read_array(file, variable)
         else:
-            stored = _read_array(file, kind, variable)
+            stored = _read_raster(file)
         if nodata is None and kind is not Kind.VECTOR:
             _ask_about_odd_values(stored, {**stored.classes.names, **named}, file)
         values, grid = label_values(stored.values, path=file, nodata=nodata), stored.grid
         notes = stored.notes
-        lookup = None if like is None else LookupTable.of(like)
-        if lookup is not None and not grid.georeferenced:
-            lookup = None  # rows and columns are those of the sensor already
-        if like is not None:
-            target = Grid.of(like) if lookup is None else lookup.grid
-            values, grid, more = _on_grid(values, grid, target, how=align, path=file)
+        if lookup is not None and not grid.georeferenced:  # rows and columns are the sensor's
+            lookup, wanted = None, Grid.of(like)  # type: ignore[arg-type]
+        if wanted is not None:
+            values, grid, more = _on_grid(values, grid, wanted, how=align, path=file)
             notes += more
     polygons = stored.polygons
     if lookup is not None:
@@ -209,46 +207,32 @@ def _read_raster(path: Path) -> _StoredLabels:
     return _StoredLabels(values, info.dtype, info.grid, info.driver, stated, info.nodata, notes)
 
 
-def _read_array(path: Path, kind: Kind, variable: str | None) -> _StoredLabels:
-    from hsreject.io.arrays import choose_array, stored_arrays  # noqa: PLC0415  (slow)
-
-    arrays = stored_arrays(path, kind)
+def _read_array(path: Path, variable: str | None) -> _StoredLabels:
+    arrays = stored_arrays(path)
     array = choose_array(arrays, path=path, n_axes=2, what="labels", variable=variable)
     only = f"The labels are '{array.name}', the only array that could be."
     notes = (only,) if variable is None and len(arrays) > 1 else ()
     height, width = array.stored_shape
     grid = Grid(height, width, Affine.identity())
-    return _StoredLabels(array.whole(), array.dtype, grid, kind.value, notes=notes)
+    return _StoredLabels(array.whole(), array.dtype, grid, array.format, notes=notes)
 
 
 def _read_features(
-    path: Path,
-    like: xr.DataArray | None,
-    attribute: str | None,
-    layer: str | None,
-    names: dict[int, str],
+    path: Path, grid: Grid | None, attribute: str | None, layer: str | None, names: dict[int, str]
 ) -> _StoredLabels:
     from hsreject.io.vector import burn, number_classes, read_features  # noqa: PLC0415  (slow)
 
-    if like is None:
+    if grid is None:
         raise InputError(
             f"{path} holds polygons or points, which are burnt onto the grid of a scene. "
             "Pass like=scene, the scene that they belong to."
         )
-    table = LookupTable.of(like)
-    grid = Grid.of(like) if table is None else table.grid
     features = read_features(path, attribute=attribute, layer=layer)
     numbers, named, notes = number_classes(features.classes, names, path=path)
     burnt, polygons, more = burn(features, numbers, grid, path=path)
-    return _StoredLabels(
-        burnt,
-        burnt.dtype,
-        grid,
-        Kind.VECTOR.value,
-        StatedClasses(named),
-        notes=(*features.notes, *notes, *more),
-        polygons=polygons,
-    )
+    notes = (*features.notes, *notes, *more)
+    stated = StatedClasses(named)
+    return _StoredLabels(burnt, burnt.dtype, grid, "vector", stated, notes=notes, polygons=polygons)
 
 
 def label_values(
@@ -287,12 +271,6 @@ def _ask_about_odd_values(stored: _StoredLabels, names: Mapping[int, str], path:
     """Refuse a value that stands far from the others, as nodata does, unless it has a name."""
     values, counts = np.unique(stored.values, return_counts=True)
     n_pixels = dict(zip(values.tolist(), counts.tolist(), strict=True))
-    negative = [value for value in n_pixels if value < 0]
-    if stored.dtype == np.int8 and len(negative) > 1:
-        raise FileError(
-            f"{path}: its labels are stored as int8, and {len(negative)} of the values are "
-            "negative: classes above 127 have wrapped around. Store them as uint8 or uint16."
-        )
     usual = [value for value in n_pixels if value not in _OFTEN_NODATA and value > 0]
     odd = [v for v in n_pixels if v in _OFTEN_NODATA and v not in names]
     if odd and usual and max(usual) <= _MOST_USUAL:
@@ -317,19 +295,12 @@ def _on_grid(
     path: Path,
 ) -> tuple[NDArray[Any], Grid, tuple[str, ...]]:
     """Return labels on the wanted grid, no reference outside of them, that grid, and notes."""
-    same_size = values.shape == (target.height, target.width)
-    placed = grid.georeferenced and target.georeferenced
-    fits = same_size and (not placed or grid.same_as(target))
-    if not fits and not placed:
+    fits = grid.fits(wanted)
+    if not fits and not (grid.georeferenced and wanted.georeferenced):
         raise InputError(
             f"The labels {path} ({grid}) do not fit the scene ({target}), and cannot be aligned "
             "unless both have a place on a map. Crop the labels to the rows and columns of the "
             "scene."
-        )
-    if not fits and not _overlap(grid, target):
-        raise InputError(
-            f"The labels {path} do not overlap the scene: the labels have {grid}; the scene has "
-            f"{target}."
         )
     if not fits and how == "exact":
         raise InputError(
@@ -361,20 +332,6 @@ def _on_grid(
             f"{grid}; the scene has {target}."
         )
     return aligned, target, notes
-
-
-def _overlap(grid: Grid, target: Grid) -> bool:
-    """Tell whether two grids with a place share some of it."""
-    ours, theirs = (array_bounds(one.height, one.width, one.transform) for one in (grid, target))
-    if grid.crs is not None and target.crs is not None:
-        ours = transform_bounds(grid.crs, target.crs, *ours)
-    (x, y), (other_x, other_y) = (  # ascending, also where the first row lies in the south
-        (sorted((west, east)), sorted((south, north)))
-        for west, south, east, north in (ours, theirs)
-    )
-    return bool(max(x[0], other_x[0]) < min(x[1], other_x[1])) and bool(
-        max(y[0], other_y[0]) < min(y[1], other_y[1])
-    )
 
 
 # Names and colours of the classes.
@@ -434,17 +391,10 @@ def stated_classes(source: RasterSource, *, nodata: float | None = None) -> Stat
         for value, entry in enumerate(band.iterfind("ColorTable/Entry"))
     }
     table = band.find("GDALRasterAttributeTable")
-    if table is not None:
-        listed = _attribute_table(table)
-        names, colors = names or listed.names, colors or listed.colors
     tagged = _tagged_classes(band)
-    names, colors = names or tagged.names, colors or tagged.colors
-    named = {
-        value: name
-        for value, name in names.items()
-        if name and value != nodata and name != unused_name(value)
-    }
-    return StatedClasses(named, colors, tagged.groups)
+    names = names or (_attribute_table(table) if table is not None else {}) or tagged.names
+    named = {value: name for value, name in names.items() if name and value != nodata}
+    return StatedClasses(named, colors or tagged.colors, tagged.groups)
 
 
 def _tagged_classes(band: ET.Element) -> StatedClasses:
@@ -462,34 +412,25 @@ def _tagged_classes(band: ET.Element) -> StatedClasses:
     return StatedClasses(zero | named, colors, tags.get(GROUPS_ATTRIBUTE, ""))
 
 
-def _attribute_table(table: ET.Element) -> StatedClasses:
-    usages = [column.findtext("Usage", "0") for column in table.iterfind("FieldDefn")]
-    titles = [column.findtext("Name", "").lower() for column in table.iterfind("FieldDefn")]
-
-    def column(usage: str, usual_titles: set[str]) -> int | None:
-        if usage in usages:
-            return usages.index(usage)
-        return next((place for place, title in enumerate(titles) if title in usual_titles), None)
-
-    value_at, name_at = column(_MIN_MAX, _VALUE_COLUMNS), column(_NAME, _NAME_COLUMNS)
-    rows: dict[int, list[str]] = {}
+def _attribute_table(table: ET.Element) -> dict[int, str]:
+    """Return the names in GDAL's raster attribute table, by usage or by title of its columns."""
+    columns = [
+        (column.findtext("Usage"), column.findtext("Name", "").lower())
+        for column in table.iterfind("FieldDefn")
+    ]
+    value_at, name_at = (
+        next((place for place, (use, title) in enumerate(columns) if use == usage), None)
+        or next((place for place, (_, title) in enumerate(columns) if title in titles), None)
+        for usage, titles in ((_MIN_MAX, _VALUE_COLUMNS), (_NAME, _NAME_COLUMNS))
+    )
+    names: dict[int, str] = {}
     for row in table.iterfind("Row"):
         cells = [(cell.text or "").strip() for cell in row.iterfind("F")]
+        value = row.get("index", "0") if value_at is None else cells[value_at]
         with suppress(ValueError):  # not a number
-            value = float(row.get("index", "0") if value_at is None else cells[value_at])
-            rows |= {int(value): cells} if value.is_integer() else {}
-    names = {} if name_at is None else {value: cells[name_at] for value, cells in rows.items()}
-    color_at = [column(code, {title}) for title, code in _CHANNELS.items()]
-    if None in color_at or not rows:
-        return StatedClasses(names)
-    shades = np.array([[float(row[at or 0]) for at in color_at] for row in rows.values()])
-    if not shades.any():  # GDAL makes 0 of fractions in columns that it knows for colours
-        return StatedClasses(names)
-    if shades.max() <= 1 and (shades % 1).any():  # some software has them from 0 to 1
-        shades *= 255
-    return StatedClasses(
-        names, {value: _hex(*rgb) for value, rgb in zip(rows, shades, strict=True)}
-    )
+            if name_at is not None and float(value).is_integer():
+                names[int(float(value))] = cells[name_at]
+    return names
 
 
 def _hex(red: float, green: float, blue: float) -> str:

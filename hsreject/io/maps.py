@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import rasterio
-import rasterio.shutil
 import xarray as xr
 from rasterio._err import CPLE_BaseError
-from rasterio.errors import RasterioError, RasterioIOError
+from rasterio.errors import RasterioError
 
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_space, free_space, reading, replacing
-from hsreject.io.grid import Grid, quiet_without_place
+from hsreject.io.arrays import Kind, choose_array, stored_arrays
+from hsreject.io.grid import Grid
 from hsreject.io.labels import label_values, open_labels, stated_classes
 from hsreject.io.lookup import on_the_map
 from hsreject.io.rasters import geotiff
-from hsreject.io.rasters.envi import HEADER, data_beside
-from hsreject.io.rasters.geotiff import CategoryTable, unused_name
+from hsreject.io.rasters.geotiff import CategoryTable
 from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_source, read_pixels
 from hsreject.io.remote import existing_scene
-from hsreject.io.scene import Kind, file_kind, open_scene
+from hsreject.io.scene import file_kind, open_scene
 from hsreject.progress import ProgressCallback, no_progress
 
 if TYPE_CHECKING:
@@ -53,12 +50,11 @@ def write_map(
 ) -> Path:
     """Write a map that GIS programs open with its classes, colours and place.
 
-    A name that ends in ``.tif`` makes a Cloud-Optimised GeoTIFF (tiled, compressed, with
-    overviews). Beside it lie the names of the classes, where GDAL looks for them
-    (``.tif.aux.xml``), and the style of QGIS (``.qml``): exactly the classes and what is rejected,
-    or for a float map (y, x) a perceptual ramp over its range. A style of this name that QGIS has
-    saved is kept. ``.img``, ``.dat`` or ``.bsq`` make an ENVI file with a header. The file appears
-    under its name only when it is complete.
+    It is a Cloud-Optimised GeoTIFF (tiled, compressed, with overviews). Beside it stand the names
+    of the classes, where GDAL looks for them (``.tif.aux.xml``), and the style of QGIS (``.qml``):
+    exactly the classes and what is rejected, or for a float map (y, x) a perceptual ramp over its
+    range. A style of this name that QGIS has saved is kept. ``.img``, ``.dat`` or ``.bsq`` make an
+    ENVI file with a header. The file appears under its name only when it is complete.
 
     Parameters
     ----------
@@ -161,24 +157,29 @@ def write_maps(
     options as for :func:`write_map`.
     """
     targets = [Path(path) for path in maps]
-    formats = [_format(path) for path in targets]
     rasters = [one if isinstance(one, Raster) else Raster.from_array(one) for one in maps.values()]
     rasters = [replace(raster, tags={**raster.tags, **(tags or {})}) for raster in rasters]
-    for raster, form in zip(rasters, formats, strict=True):
-        form.check(raster)
+    for path, raster in zip(targets, rasters, strict=True):
+        if path.suffix.lower() in geotiff.ENVI_SUFFIXES:
+            geotiff.check_envi(raster)
+        elif path.suffix.lower() not in {".tif", ".tiff"}:
+            raise InputError(
+                f"Cannot tell the format of '{path.name}'. A map may end in .tif, or for ENVI in "
+                f"{', '.join(geotiff.ENVI_SUFFIXES)}; a dataset (.nc) is written by write_dataset."
+            )
     with ExitStack() as stack:
         finals = [
             stack.enter_context(
-                replacing(path, side_files=form.side_files(path, raster), overwrite=overwrite)
+                replacing(path, side_files=geotiff.side_files(path, raster), overwrite=overwrite)
             )
-            for path, form, raster in zip(targets, formats, rasters, strict=True)
+            for path, raster in zip(targets, rasters, strict=True)
         ]
         stack.enter_context(_failures_of_gdal(targets[0]))
         check_space(targets[0], sum(geotiff.stored_size(raster) for raster in rasters))
         plain = [path.with_name("plain.tmp") for path in finals]
         geotiff.store(rasters, plain, progress=progress)
-        for raster, source, path, form in zip(rasters, plain, finals, formats, strict=True):
-            form.finish(raster, source, path)
+        for raster, source, path in zip(rasters, plain, finals, strict=True):
+            geotiff.finish(raster, source, path)
 
 
 @contextmanager
@@ -243,118 +244,6 @@ def _truth_map(array: xr.DataArray) -> xr.DataArray:
     name = str(array.name or "true")
     labels = array.astype(np.uint8).assign_attrs({schema.ZERO_MEANING: f"not {name}"})
     return schema.attach_classes(labels, ClassTable.from_names([name]))
-
-
-# ENVI files.
-
-
-def _envi_side_files(path: Path, _raster: Raster) -> list[str]:
-    """Return the names of the files that may lie beside an ENVI file and belong to it."""
-    shared = [] if _has_namesake(path) else [path.with_suffix(HEADER).name]
-    return [*shared, f"{path.name}{HEADER}", f"{path.name}.aux.xml"]
-
-
-def _has_namesake(path: Path) -> bool:
-    """Tell whether `x.hdr` may describe another file than `x.img`: then ours is `x.img.hdr`."""
-    return any(other.name != path.name for other in data_beside(path.with_suffix(HEADER)))
-
-
-def _check_envi_names(raster: Raster) -> None:
-    """Raise when the header cannot hold the names of the map, before anything is computed."""
-    classes = () if raster.categories is None else raster.categories.names.values()
-    for name in classes or raster.band_names:
-        if not name.strip() and raster.categories is not None:
-            raise InputError(
-                "An ENVI header cannot hold a class without a name. Name it, or write a GeoTIFF "
-                "(.tif)."
-            )
-        if re.search(r"[,{}\n]", name):
-            raise InputError(
-                f"An ENVI header cannot hold the name '{name}': commas and braces separate its "
-                "fields. Rename the class, or write a GeoTIFF (.tif)."
-            )
-
-
-def _finish_envi(raster: Raster, plain: Path, path: Path) -> None:
-    """Turn a plain GeoTIFF into an ENVI file; label maps become an ENVI classification.
-
-    GDAL writes data and header; the header then gets what GDAL leaves out: every digit of the
-    place, and the classes.
-    """
-    with quiet_without_place():
-        rasterio.shutil.copy(plain, path, driver="ENVI", interleave="BSQ")
-    if path.stat().st_size < raster.bands.nbytes:  # rasterio does not tell if closing fails
-        raise RasterioIOError("the file is shorter than its pixels")
-    path.with_name(f"{path.name}.aux.xml").unlink(missing_ok=True)  # says nothing the header lacks
-    header = path.with_suffix(HEADER)
-    text = _with_all_digits(header.read_text("utf-8"), raster.grid.transform)
-    text = re.sub(r"description = \{[^}]*\}", "description = {hsreject}", text)
-    if raster.categories is not None:
-        text = text.replace("file type = ENVI Standard", "file type = ENVI Classification")
-        text = text.rstrip("\n") + "\n" + _class_fields(raster.categories)
-    header.write_text(text, encoding="utf-8", newline="\n")
-    if _has_namesake(path.parent.with_name(path.name)):  # beside the folder that is being filled
-        header.rename(path.with_name(f"{path.name}{HEADER}"))
-    _check_place(raster.grid, path)
-
-
-def _with_all_digits(text: str, transform: Affine) -> str:
-    """Return the header with origin and pixel size as exact as a float prints."""
-    map_info = re.search(r"map info = \{([^}]*)\}", text)
-    if map_info is None:
-        return text
-    fields = [field.strip() for field in map_info[1].split(",")]
-    fields[3:5] = repr(transform.c), repr(transform.f)
-    if transform.b == 0 and transform.d == 0:
-        fields[5:7] = repr(abs(transform.a)), repr(abs(transform.e))
-    return text.replace(map_info[0], "map info = {" + ", ".join(fields) + "}")
-
-
-def _class_fields(categories: CategoryTable) -> str:
-    names, colors = categories.names, categories.colors
-    every = range(max(names) + 1)
-    listed = _in_lines([names.get(value, unused_name(value)) for value in every])
-    lookup = _in_lines([str(c) for value in every for c in colors.get(value, (0, 0, 0))])
-    return f"classes = {len(every)}\nclass names = {{{listed}}}\nclass lookup = {{{lookup}}}\n"
-
-
-def _in_lines(items: Sequence[str]) -> str:
-    """Return a list of a header, cut into lines: GDAL does not read very long ones."""
-    rows = (", ".join(items[start : start + 60]) for start in range(0, len(items), 60))
-    return ",\n ".join(rows)
-
-
-def _check_place(grid: Grid, path: Path) -> None:
-    """Raise when the header cannot say where the map lies: it knows rotation but not shear."""
-    with quiet_without_place(), rasterio.open(path) as file:
-        back = replace(grid, transform=file.transform)
-    if not back.same_as(grid):
-        raise InputError(
-            "An ENVI header cannot hold the transform of this map (pixels that are sheared or "
-            f"flipped: {tuple(grid.transform)[:6]}). Write a GeoTIFF (.tif) instead."
-        )
-
-
-class _Format(NamedTuple):
-    """How a plain GeoTIFF becomes the file: side files, last step, check of what it cannot hold."""
-
-    side_files: Callable[[Path, Raster], list[str]]
-    finish: Callable[[Raster, Path, Path], None]
-    check: Callable[[Raster], None] = lambda _raster: None
-
-
-_GEOTIFF = _Format(geotiff.side_files, geotiff.finish_geotiff)
-_ENVI = _Format(_envi_side_files, _finish_envi, _check_envi_names)
-_FORMATS = {".tif": _GEOTIFF, ".tiff": _GEOTIFF, ".img": _ENVI, ".dat": _ENVI, ".bsq": _ENVI}
-
-
-def _format(path: Path) -> _Format:
-    if path.suffix.lower() not in _FORMATS:
-        raise InputError(
-            f"Cannot tell the format of '{path.name}'. A map may end in: {', '.join(_FORMATS)}; "
-            "write a whole dataset (.nc) with write_dataset."
-        )
-    return _FORMATS[path.suffix.lower()]
 
 
 # Maps that were written.
@@ -440,59 +329,46 @@ def open_maps(
 
     Labels from a file are unsigned, and nodata in them is `schema.nodata_label`.
     """
-    judged: dict[str, Any] = {
-        name: source for name, source in sources.items() if name != "reference"
-    }
-    files = [name for name, source in judged.items() if isinstance(source, str | PathLike)]
+    judged: dict[str, Any] = {name: one for name, one in given.items() if name != "reference"}
+    files = [name for name, one in judged.items() if isinstance(one, str | PathLike)]
     if files and len(files) < len(judged):
         raise InputError(
             f"{' and '.join(judged)} must all be files, or all be arrays (only {files[0]} is a "
             f"file). Open it with hsreject.open_map."
         )
+    maps = {
+        name: open_band(one) if files else schema.as_map(one, name=name)
+        for name, one in judged.items()
+    }
     if files:
-        maps = _open_judged(judged, nodata)
-    else:
-        maps = {name: schema.as_map(source, name=name) for name, source in judged.items()}
-    if "reference" not in sources:
-        return maps
-    reference = _open_reference(sources["reference"], sources["label"], maps["label"], attribute)
-    return {"reference": reference, **maps}
-
-
-def _open_judged(paths: Mapping[str, Any], nodata: int | None) -> dict[str, xr.DataArray]:
-    """Open the files of `label` and, as far as given, `confidence` and `rejected`."""
-    maps = {"label": _open_label_map(paths["label"], nodata)}
-    for name in ("confidence", "rejected"):
-        if name in paths:
-            maps[name] = open_band(paths[name])
-            _check_grid(maps[name], paths[name], maps["label"], paths["label"])
-    if "rejected" in maps:
-        maps["label"], maps["rejected"] = _mask(maps["label"], maps["rejected"], paths["rejected"])
+        label = maps["label"]
+        values = label_values(label.values, path=judged["label"], nodata=nodata, keep_missing=True)
+        maps["label"] = label.copy(data=values)
+    if files and "rejected" in maps:
+        maps |= _masked(maps["label"], maps["rejected"], judged["rejected"])
+    reference = given.get("reference")
+    if isinstance(reference, str | PathLike):
+        on_grid = file_kind(existing_scene(reference)) is Kind.VECTOR
+        like, attribute = (maps["label"], attribute) if on_grid else (None, None)
+        maps = {"reference": open_labels(reference, like=like, attribute=attribute), **maps}
+    elif reference is not None:
+        maps = {"reference": schema.as_map(reference, name="reference"), **maps}
+    for name, one in maps.items():
+        grid, wanted = Grid.of(one), Grid.of(maps["label"])
+        if isinstance(given[name], str | PathLike) and not grid.fits(wanted):
+            first = given["label"] if files else "label"
+            raise InputError(
+                f"{given[name]} and {first} lie on different grids: {grid}, against {wanted}. "
+                "Resample one of them onto the other first, for example with gdalwarp -r near."
+            )
     return maps
-
-
-def _open_reference(
-    reference: MapOrPath, label_source: MapOrPath, label: xr.DataArray, attribute: str | None
-) -> xr.DataArray:
-    """Return the reference; polygons and points are burnt onto the grid of the labels."""
-    if not isinstance(reference, str | PathLike):
-        return schema.as_map(reference, name="reference")
-    if file_kind(existing_scene(reference)) is Kind.VECTOR:
-        return open_labels(reference, like=label, attribute=attribute)
-    truth = open_labels(reference)
-    _check_grid(truth, reference, label, label_source)
-    return truth
 
 
 def open_band(path: Any) -> xr.DataArray:
     """Open a map of numbers (y, x), such as a confidence."""
     file = existing_scene(path)
-    kind = file_kind(file)
-    if kind in {Kind.NUMPY, Kind.MATLAB, Kind.MATLAB_HDF5}:
-        from hsreject.io.arrays import choose_array, stored_arrays  # noqa: PLC0415  (slow)
-
-        stored = stored_arrays(file, kind)
-        array = choose_array(stored, path=file, n_axes=2, what="map", variable=None)
+    if file_kind(file) is Kind.ARRAY:
+        array = choose_array(stored_arrays(file), path=file, n_axes=2, what="map", variable=None)
         return xr.DataArray(array.whole(), dims=schema.MAP_DIMS)
     cube = open_scene(path)
     if cube.sizes[schema.BAND] != 1:
@@ -503,16 +379,7 @@ def open_band(path: Any) -> xr.DataArray:
     return cube.isel({schema.BAND: 0}, drop=True)
 
 
-def _open_label_map(path: Any, nodata: int | None) -> xr.DataArray:
-    """Return labels whose nodata differs from 0, which may mean rejected."""
-    band = open_band(path)
-    values = label_values(band.values, path=Path(path), nodata=nodata, keep_missing=True)
-    return band.copy(data=values)
-
-
-def _mask(
-    label: xr.DataArray, rejected: xr.DataArray, path: Any
-) -> tuple[xr.DataArray, xr.DataArray]:
+def _masked(label: xr.DataArray, rejected: xr.DataArray, path: Any) -> dict[str, xr.DataArray]:
     """Return the labels without the pixels where the mask has no data, and the mask as truth."""
     values: Any = rejected.values
     if rejected.attrs.get("nodata_in_file") == 0:
@@ -520,27 +387,12 @@ def _mask(
             f"{path} calls 0 its nodata value, but 0 means kept in a map of what is rejected: no "
             "pixel would be kept. Take the nodata value away, for example with gdal_edit -unsetnd."
         )
-    if values.dtype.kind == "f":
-        odd = values[~np.isnan(values) & (values != np.round(values))]
-        if odd.size:
-            raise FileError(
-                f"{path} must hold 0 for kept and another whole number for rejected pixels (found "
-                f"{odd[0]:g}). Is it a confidence? Give it with --confidence."
-            )
-        empty = np.isnan(values)
-        label = label.copy(data=np.where(empty, schema.nodata_label(label.dtype), label.values))
-        values = np.where(empty, 0, values)
-    return label, rejected.copy(data=values != 0)
-
-
-def _check_grid(
-    other: xr.DataArray, other_source: MapOrPath, first: xr.DataArray, first_given: MapOrPath
-) -> None:
-    """Raise unless two maps lie on one grid, or at least have one size where one has no place."""
-    grid, target = Grid.of(other), Grid.of(first)
-    if not grid.fits(target):
-        named = first_given if isinstance(first_given, str | PathLike) else "label"
-        raise InputError(
-            f"{other_source} and {named} lie on different grids: {grid}, against {target}. "
-            "Resample one of them onto the other first, for example with gdalwarp -r near."
+    empty = np.isnan(values)
+    if np.any(odd := ~empty & (values != np.round(values))):
+        raise FileError(
+            f"{path} must hold 0 for kept and another whole number for rejected pixels (found "
+            f"{values[odd][0]:g}). Is it a confidence? Give it with --confidence."
         )
+    if rejected.shape == label.shape:
+        label = label.where(~empty, schema.nodata_label(label.dtype)).astype(label.dtype)
+    return {"label": label, "rejected": rejected.copy(data=np.where(empty, 0, values) != 0)}

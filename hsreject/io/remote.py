@@ -1,4 +1,4 @@
-"""Scenes by URL: https, http, s3 and GDAL's /vsi paths stand where the path of a file may stand.
+"""Scenes by URL: https, http and s3 stand where the path of a file may stand.
 
 GDAL reads rasters by itself and asks only for the bytes it needs; fsspec does the same for HDF5 and
 NetCDF files and for Zarr stores, which are folders. Credentials come from where both look for
@@ -29,8 +29,6 @@ from hsreject.errors import FileError
 from hsreject.files import check_space, existing, reading
 
 _URL = re.compile(r"(https?|s3):/+", re.IGNORECASE)
-_GDAL = re.compile(r"/vsi(curl|s3)(?:_streaming)?/")
-_ARCHIVES = ("/vsizip", "/vsitar", "/vsi7z", "/vsirar")
 _BLOCK = 2**18  # bytes that are asked for at least
 SILENCE = 60  # seconds: how long a server may say nothing
 _REFUSED = {
@@ -50,12 +48,7 @@ _SCENES = tuple(
 )
 """What the scene of a folder is called, the likeliest first."""
 _STORE = ".zarr"
-_METADATA = (
-    "zarr.json",
-    ".zmetadata",
-    ".zgroup",
-    ".zarray",
-)  # one of them makes a folder a Zarr store
+_METADATA = ("zarr.json", ".zmetadata", ".zgroup", ".zarray")  # one makes a folder a Zarr store
 
 
 def as_path(source: str | PathLike[str]) -> Path:
@@ -63,15 +56,12 @@ def as_path(source: str | PathLike[str]) -> Path:
     text = str(source)
     if text.lower().startswith("file:/"):
         return Path(url2pathname(urlparse(text).path))
-    if not (_URL.match(text) or text.startswith("/vsi")):
-        return Path(source)
+    text = re.sub("^/vsis3/", "s3://", text.removeprefix("/vsicurl/"))
+    if not _URL.match(text):
+        return Path(given)
     if text.lower().startswith("http"):  # slashes in a query do not part folders
         address, mark, query = text.partition("?")
         text = f"{address}{mark}{query.replace('/', '%2F')}"
-    prefix, _, rest = text.partition("//")
-    for archive in Path(f"/{rest}").parents if prefix in _ARCHIVES else ():
-        if archive.is_file():  # in braces GDAL takes an absolute path without a second slash
-            text = f"{prefix}/{{{archive}}}/{Path(f'/{rest}').relative_to(archive)}"
     return RemotePath(text)
 
 
@@ -153,13 +143,6 @@ def gdal_name(path: Path) -> str:
     return path.gdal_name if isinstance(path, RemotePath) else str(path.absolute())
 
 
-def _rooted(name: str) -> str:
-    """Return a /vsi path with the second slash of /vsizip//folder/file.zip, which a path loses."""
-    _, prefix, first, *others = name.split("/")
-    lost = not Path(first).exists() and Path("/", first).exists()
-    return "/".join(["", prefix, "", first, *others]) if lost else name
-
-
 class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in each system
     """A file on the network, as far as readers use a path: its name, its size, its bytes."""
 
@@ -182,31 +165,13 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
         return str(super().name).partition("?")[0]
 
     @property
-    def url(self) -> str:
-        """The address that fsspec understands."""
-        prefix = _GDAL.match(str(self))
-        if prefix is None:
-            return str(self)
-        rest = str(self)[prefix.end() :]
-        return f"s3://{rest}" if prefix[1] == "s3" else _URL.sub(r"\1://", rest, count=1)
-
-    @property
-    def only_by_gdal(self) -> bool:
-        """Whether nobody but GDAL can read it, such as a file inside of an archive."""
-        return self.url.startswith("/vsi")
-
-    @property
     def gdal_name(self) -> str:
         """The name under which GDAL reads it."""
-        if str(self).startswith("/vsi"):
-            return _rooted(str(self))
-        return re.sub("^s3://", "/vsis3/", str(self)) if self.url[0] == "s" else f"/vsicurl/{self}"
+        return re.sub("^s3://", "/vsis3/", str(self)) if str(self)[0] == "s" else f"/vsicurl/{self}"
 
     def check(self) -> None:
         """Raise unless the file is there, and its parts can be asked for."""
-        if self.only_by_gdal:
-            return
-        opened = self._asked(lambda files: files.open(self.url, "rb", cache_type="none"))
+        opened = self._asked(lambda files: files.open(str(self), "rb", cache_type="none"))
         try:
             opened.seek(1)
             opened.read(1)
@@ -220,8 +185,6 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
 
     def open(self, *_args: Any, **_kwargs: Any) -> BufferedReader:
         """Open it for reading bytes."""
-        if self.only_by_gdal:
-            raise FileError(f"{self} is read as GeoTIFF or VRT only. Unpack it for other formats.")
         return _Stream(self)
 
     def _asked(self, question: Callable[[Any], Any]) -> Any:
@@ -229,7 +192,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
         try:
             from fsspec.core import url_to_fs  # type: ignore[import-untyped]  # noqa: PLC0415
 
-            return question(url_to_fs(self.url, **self._limits())[0])
+            return question(url_to_fs(str(self), **self._limits())[0])
         except ImportError as error:
             raise FileError(
                 f"{self} cannot be opened ({error}). Install what reads URLs: "
@@ -250,7 +213,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
 
     def _limits(self) -> dict[str, Any]:
         """Return how long a web server may be silent."""
-        if not self.url.lower().startswith("http"):
+        if not str(self).lower().startswith("http"):
             return {}
         from aiohttp import ClientTimeout  # noqa: PLC0415  (an extra)
 
@@ -259,10 +222,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
 
     def stat(self, **_kwargs: Any) -> stat_result:
         """Return the size, and as time of change what the server says of the version."""
-        if self.only_by_gdal:
-            facts: dict[str, Any] = {}
-        else:
-            facts = self._asked(lambda files: files.info(self.url))
+        facts: dict[str, Any] = self._asked(lambda files: files.info(str(self)))
         version = next((facts[key] for key in _VERSIONS if facts.get(key)), uuid4())
         state: Any = SimpleNamespace(st_size=facts.get("size") or 0)
         state.st_mtime_ns = crc32(str(version).encode())
@@ -276,7 +236,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
     def iterdir(self) -> Iterator[RemotePath]:
         """Yield the files beside, where the server lists them."""
         try:
-            yield from map(RemotePath, self._asked(lambda fs: fs.ls(self.url + "/", detail=False)))
+            yield from map(RemotePath, self._asked(lambda fs: fs.ls(str(self) + "/", detail=False)))
         except FileError as error:
             raise FileError(
                 f"The files of the product in {self} cannot be listed. Download them into a folder."
@@ -284,7 +244,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
 
     def exists(self, **_kwargs: Any) -> bool:
         """Tell whether the server has it."""
-        return not self.only_by_gdal and bool(self._asked(lambda files: files.exists(self.url)))
+        return bool(self._asked(lambda files: files.exists(str(self))))
 
     is_file = exists
 
@@ -310,7 +270,7 @@ class _Stream(BufferedReader):
     def __init__(self, path: RemotePath) -> None:
         self._path = path
         opened = path._asked(  # noqa: SLF001
-            lambda files: files.open(path.url, "rb", block_size=_BLOCK, cache_type="readahead")
+            lambda files: files.open(str(path), "rb", block_size=_BLOCK, cache_type="readahead")
         )
         super().__init__(opened, buffer_size=2**13)
 

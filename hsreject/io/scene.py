@@ -1,8 +1,8 @@
 """Scenes: any product, ENVI, GeoTIFF, .mat or .npy file becomes a labelled cube.
 
 :func:`file_kind` recognises a file, the reader of its kind describes it as a
-:class:`~hsreject.io.arrays.StoredScene`, and :func:`make_cube` makes the cube. A new format is a
-new kind and a reader.
+:class:`~hsreject.io.arrays.StoredScene`, of which the cube is made. A new format is a new kind and
+a reader.
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ import xarray as xr
 
 from hsreject.errors import FileError, GuessWarning, InputError
 from hsreject.files import reading, starts_with
-from hsreject.io.arrays import Kind as Kind  # noqa: PLC0414  for its callers
 from hsreject.io.arrays import (
+    HDF5,
+    Kind,
     Layer,
     Pixels,
     StoredScene,
+    check_counts,
     check_real,
     choose_array,
+    native_type,
     read_or_lazy,
     sides,
     stored_arrays,
 )
 from hsreject.io.rasters import envi
-from hsreject.io.rasters.raster import CLASSIC_NETCDF, HDF5, read_raster_scene, trusting_vrt
+from hsreject.io.rasters.raster import CLASSIC_NETCDF, read_raster_scene, trusting_vrt
 from hsreject.io.remote import RemotePath, existing_scene, is_store
 from hsreject.io.wavelengths import BandInfo, nanometres
 from hsreject.schema import BAND, CUBE_DIMS, FWHM, GOOD_BAND, MAP_DIMS, WAVELENGTH, good_bands
@@ -65,9 +68,8 @@ def open_scene(
         or the archive they are packed in), an ENVI file (the data or its header), a GeoTIFF, ERDAS
         Imagine or JPEG 2000 file, a cube in a NetCDF or HDF5 file or in a Zarr store (a folder that
         ends in ``.zarr``; ``pip install zarr``), a MATLAB .mat or a NumPy .npy file. Of
-        all but the last two also a URL (``https://``, ``http://``, ``s3://``, or a /vsi path of
-        GDAL), of which only the parts that are needed are read
-        (``pip install aiohttp s3fs``).
+        all but the last two also a URL (``https://``, ``http://``, ``s3://``), of which only the
+        parts that are needed are read (``pip install aiohttp s3fs``).
     chunks : optional
         Opens lazily: anything dask takes for (band, y, x), such as ``{"y": 512, "x": 512}``.
         "auto" makes blocks of whole spectra. No pixel is read before it is needed.
@@ -121,9 +123,11 @@ def open_scene(
     {'band': 30, 'y': 4, 'x': 4}
     """
     file = existing_scene(path)
+    if masks not in (True, False, "all"):
+        raise InputError(f"masks must be True, False or 'all' (got {masks!r}).")
     with reading(file), trusting_vrt(trust_vrt):
-        stored = _described(file, variable=variable, band_axis=band_axis, masks=masks)
-        cube = make_cube(stored, chunks=chunks)
+        stored = _described(file, variable=variable, band_axis=band_axis)
+        cube = _make_cube(stored, file, masks=masks, chunks=chunks)
     for warning in stored.warnings:
         warnings.warn(warning, GuessWarning, stacklevel=2)
     if chunks is not None:
@@ -134,20 +138,18 @@ def open_scene(
     return cube
 
 
-def _described(
-    path: Path, *, variable: str | None, band_axis: int | None, masks: bool | Literal["all"]
-) -> StoredScene:
+def _described(path: Path, *, variable: str | None, band_axis: int | None) -> StoredScene:
     """Return the scene in a file by the reader of its kind, without its pixels."""
     kind = file_kind(path)
     if kind is Kind.VECTOR:
         raise FileError(f"{path} holds vector features, not a scene. Open it with open_labels.")
     if kind is Kind.RASTER:
         return read_raster_scene(path)
-    if kind is Kind.PRODUCT:
-        from hsreject.io.products.product import read_product  # noqa: PLC0415  (slow)
+    if kind is Kind.ARRAY:
+        return _read_bare_array(path, variable=variable, band_axis=band_axis)
+    from hsreject.io.products.product import read_product  # noqa: PLC0415  (slow)
 
-        return read_product(path, variable=variable, band_axis=band_axis, masks=masks)
-    return _read_bare_array(path, kind, variable=variable, band_axis=band_axis)
+    return read_product(path, variable=variable, band_axis=band_axis)
 
 
 def mark_empty_bands(cube: xr.DataArray) -> xr.DataArray:
@@ -166,19 +168,10 @@ def file_kind(path: Path) -> Kind:
     suffix = path.suffix.lower()
     if is_store(path):
         return Kind.PRODUCT
-    if isinstance(path, RemotePath):
-        if suffix in {".npy", ".mat", *_VECTOR_SUFFIXES}:
-            raise FileError(f"{path}: {suffix} files are read from disk only. Download it.")
-        if path.only_by_gdal:
-            return Kind.RASTER
-    if suffix == ".npy":
-        if starts_with(path, b"\x93NUMPY"):
-            return Kind.NUMPY
-        raise FileError(f"{path} is not a NumPy file: it does not start with '\\x93NUMPY'.")
-    if suffix == ".mat":
-        # HDF5 files by MATLAB start with 512 bytes of their own.
-        new = any(starts_with(path, HDF5, offset=offset) for offset in (0, 512))
-        return Kind.MATLAB_HDF5 if new else Kind.MATLAB
+    if isinstance(path, RemotePath) and suffix in {".npy", ".mat", *_VECTOR_SUFFIXES}:
+        raise FileError(f"{path}: {suffix} files are read from disk only. Download it.")
+    if suffix in {".npy", ".mat"}:
+        return Kind.ARRAY
     if suffix in _VECTOR_SUFFIXES:
         return Kind.VECTOR
     return Kind.PRODUCT if _is_product(path) else Kind.RASTER
@@ -198,63 +191,94 @@ def _is_product(path: Path) -> bool:
     return is_raster_product(path)
 
 
-def make_cube(stored: StoredScene, *, chunks: Any) -> xr.DataArray:
+def _make_cube(
+    stored: StoredScene, path: Path, *, masks: bool | Literal["all"], chunks: Any
+) -> xr.DataArray:
     """Return the cube of a scene with its coordinates and its place."""
-    bands, pixels = stored.bands, stored.pixels
+    bands, order, notes = _used_bands(stored, path)
+    masks_there = stored.pixels.masks
+    used = tuple(m for m in masks_there if masks == "all" or (masks and not m.spared))
+    spared = " and ".join(mask.spared for mask in masks_there if mask.spared)
+    if spared and masks is True:
+        notes += (f"Pixels flagged as {spared} keep their data; masks='all' takes it away.",)
+    pixels = replace(stored.pixels, order=order, masks=used)
     statements = ((WAVELENGTH, bands.wavelength), (FWHM, bands.fwhm), (GOOD_BAND, bands.good))
-    coords: dict[str, Any] = {BAND: np.arange(1, pixels.shape[0] + 1)}
-    coords |= {name: (BAND, values) for name, values in statements if values is not None}
-    values = read_or_lazy(pixels, chunks)
-    cube = xr.DataArray(values, dims=CUBE_DIMS, coords=coords, name="cube")
-    for name in (WAVELENGTH, FWHM):
-        if name in cube.coords:
-            cube.coords[name].attrs["units"] = "nm"
-    notes = [*stored.notes, *stored.warnings]
-    if notes:
-        cube.attrs["guesses"] = notes
-    cube.attrs |= stored.attrs
-    if pixels.scaled:
-        cube.attrs["scaling"] = pixels.scaling
-    grain = pixels.layers[0].chunks[1:]
-    cube.encoding["preferred_chunks"] = dict(zip(MAP_DIMS, grain, strict=True))
+    coords: dict[str, Any] = {BAND: np.arange(1, order.size + 1)}
+    for name, values in statements:
+        if values is not None:
+            coords[name] = (BAND, values, {} if name == GOOD_BAND else {"units": "nm"})
+    cube = xr.DataArray(read_or_lazy(pixels, chunks), coords, CUBE_DIMS, name="cube")
+    if every_note := [*stored.notes, *notes, *bands.notes, *stored.warnings]:
+        cube.attrs["guesses"] = every_note
+    layer = pixels.layers[0]
+    stated = {
+        "source": path.name,
+        "product": stored.product or None,
+        "format": layer.format,
+        "type_in_file": str(native_type(layer.dtype)),
+        "nodata_in_file": pixels.fill[0],
+        "masks": ", ".join(mask.name for mask in used) or None,
+        "scaling": pixels.scaling if pixels.scaled else None,
+        **stored.attrs,
+    }
+    cube.attrs |= {name: value for name, value in stated.items() if value is not None}
+    cube.encoding["preferred_chunks"] = dict(zip(MAP_DIMS, layer.chunks[1:], strict=True))
     return cube if stored.place is None else stored.place.attach(cube)
+
+
+def _used_bands(
+    stored: StoredScene, path: Path
+) -> tuple[BandInfo, NDArray[np.intp], tuple[str, ...]]:
+    """Return what is known of the bands that are used, their places in the file, and notes.
+
+    Bands of a product come in the order of their wavelengths, whatever their order in the file.
+    """
+    bands, used = stored.bands, stored.used
+    order, notes = stored.pixels.order, list[str]()
+    lists = {"wavelengths": bands.wavelength, "band_widths": bands.fwhm}
+    check_counts(path, order.size, **lists, flags_of_good_bands=bands.good)
+    if used is not None and not used.all():
+        order = np.flatnonzero(used)
+        notes.append(f"{used.size - order.size} of {used.size} bands hold nothing: left out.")
+    if bands.good is not None and not bands.good[order].any():
+        notes.append("The file calls every band bad: not followed.")
+        bands = replace(bands, good=None)
+    centre = np.zeros(0) if bands.wavelength is None else bands.wavelength[order]
+    if stored.product and np.any(np.diff(centre) < 0) and not np.isnan(centre).any():
+        order = order[np.argsort(centre, kind="stable")]
+        notes.append("The file has its bands in another order: sorted by wavelength.")
+    chosen = {
+        name: None if values is None else values[order]
+        for name, values in (("wavelength", bands.wavelength), ("fwhm", bands.fwhm))
+    }
+    good = None if bands.good is None else bands.good[order]
+    return BandInfo(**chosen, good=good, notes=bands.notes), order, tuple(notes)
 
 
 # The reader of bare arrays.
 
 
-def _read_bare_array(
-    path: Path, kind: Kind, *, variable: str | None, band_axis: int | None
-) -> StoredScene:
-    """Return the scene in a bare array; wavelengths may be in a list beside it."""
-    arrays = stored_arrays(path, kind)
+def _read_bare_array(path: Path, *, variable: str | None, band_axis: int | None) -> StoredScene:
+    """Return the scene in a bare array; wavelengths may stand in a list beside it."""
+    arrays = stored_arrays(path)
     array = choose_array(arrays, path=path, n_axes=3, what="scene", variable=variable)
     if array.dtype.kind == "b":
         raise FileError(f"{path} holds true and false, but a scene holds numbers.")
+    check_real(array.dtype, path)
     listed = _wavelength_list(arrays)
     centres = None if listed is None else np.ravel(listed.whole()).astype(np.float64)
     axis, note_on_axis = _band_axis(array, centres, band_axis)
+    only = variable is None and len(arrays) > 1
+    notes = [f"The scene is '{array.name}', the only array with three axes."] if only else []
+    notes += [note_on_axis] if note_on_axis else []
     bands = BandInfo()
     if listed is not None and centres is not None:
-        if centres.size != array.stored_shape[axis]:
-            raise FileError(
-                f"{path}: '{listed.name}' has {centres.size} wavelengths for "
-                f"{array.stored_shape[axis]} bands. Give one per band, or choose the axis of the "
-                "bands with band_axis."
-            )
+        notes.append(f"The wavelengths are the array '{listed.name}'.")
         bands = nanometres(centres, None)
-        bands = replace(
-            bands, notes=(f"The wavelengths are the array '{listed.name}'.", *bands.notes)
-        )
     axes = ["y", "x"]
     axes.insert(axis, "b")
-    check_real(array.dtype, path)
-    pixels = Pixels.of((replace(array, axes="".join(axes)),))
-    attrs = {"source": path.name, "format": kind.value, "type_in_file": str(pixels.dtype)}
-    only = variable is None and len(arrays) > 1
-    note_on_name = f"The scene is '{array.name}', the only array with three axes." if only else ""
-    notes = (note_on_name, note_on_axis, *bands.notes)
-    return StoredScene(pixels, bands, attrs, tuple(filter(None, notes)))
+    pixels = Pixels.of(replace(array, axes="".join(axes)))
+    return StoredScene(pixels=pixels, bands=bands, notes=tuple(notes))
 
 
 def _wavelength_list(arrays: list[Layer]) -> Layer | None:
@@ -287,7 +311,7 @@ def _band_axis(
             return axis, ""
     elif first == middle != last:
         axis, reason = 2, "the other two axes are equally long"
-    elif array.format == Kind.NUMPY.value or middle == last:
+    elif array.format == "numpy" or middle == last:
         axis, reason = _axis_by_profile(array)
     note = f"Axis {axis} of {sides(array.stored_shape)} was taken for the bands: {reason}. "
     return axis, note + "Pass band_axis to choose."

@@ -8,30 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hsreject.errors import FileError
-from hsreject.io.grid import place_notes
 from hsreject.io.rasters import envi
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from hsreject.io.rasters.raster import RasterInfo
 
 _NANOMETRES, _MICROMETRES = "nm", "um"
-_LIGHT_NM = {"GHz": 299_792_458.0, "MHz": 299_792_458e3}  # speed of light, in nm times that
-_PER_UNIT = {_NANOMETRES: 1.0, _MICROMETRES: 1e3, "mm": 1e6, "m": 1e9, "angstrom": 0.1}
 _UNIT_WORDS = {
     _NANOMETRES: r"nm|nanomet(?:er|re)s?",
     _MICROMETRES: r"[uµμ]m|microns?|micromet(?:er|re)s?",
-    "mm": r"mm|millimet(?:er|re)s?",
-    "m": r"m|met(?:er|re)s?",
-    "angstrom": r"angstroms?|å",
-    "1/cm": r"wavenumbers?|1/cm|cm-1|cm\^-1",
-    "GHz": r"ghz|gigahertz",
-    "MHz": r"mhz|megahertz",
-    "index": r"index",
 }
 
 # Numbers inside band names.
@@ -65,17 +54,6 @@ class BandInfo:
     notes: tuple[str, ...] = ()  # what was decided without the file saying it
 
 
-@dataclass(frozen=True)
-class _Stated:
-    """Wavelengths and widths as they are in the file, with the unit it states."""
-
-    centre: NDArray[np.float64]
-    unit: str | None
-    width: NDArray[np.float64] | None = None
-    width_unit: str | None = None
-    notes: tuple[str, ...] = ()
-
-
 def band_info(info: RasterInfo) -> BandInfo:
     """Return what a raster says about its bands.
 
@@ -85,28 +63,9 @@ def band_info(info: RasterInfo) -> BandInfo:
     bands, notes = BandInfo(), list[str]()
     for read in (_from_fields, _from_tags, _from_names):
         if bands.wavelength is None and (stated := read(info)) is not None:
-            bands = nanometres(stated.centre, stated.unit, stated.width, stated.width_unit)
-            notes += [*stated.notes, *bands.notes]
+            bands = stated
+            notes += stated.notes
     return replace(bands, good=_good_bands(info), notes=tuple(notes))
-
-
-def raster_notes(info: RasterInfo) -> Iterator[str]:
-    """Yield a sentence about each thing that a raster says and that cannot simply be followed."""
-    yield from info.source.guesses
-    yield from place_notes(info)
-    header = info.source.fields
-    for number, band in enumerate(info.bands, start=1):
-        if band.alpha:
-            yield f"Band {number} is an alpha channel: no data where it is 0, and no band of light."
-    if info.common_nodata:
-        yield "NODATA_VALUES: no data only where every band has its value of that list."
-    elif len({str(band.nodata) for band in info.bands}) > 1:
-        yield "Bands have different nodata values: each band its own."
-    if info.source.driver == "ENVI" and info.dtype.itemsize > 1 and "byte order" not in header:
-        yield "The header does not tell the byte order: read as little endian (0)."
-    names = envi.items(header, "band names")
-    if names and len(names) != info.n_bands:
-        yield f"The header has {len(names)} band names for {info.n_bands} bands: not used."
 
 
 def nanometres(
@@ -132,7 +91,7 @@ def nanometres(
         return BandInfo(notes=tuple(notes))
     centre = _to_nanometres(centre, used)
     if width is not None:
-        width = _width_in_nanometres(width, centre, _known_unit(width_unit) or used)
+        width = _to_nanometres(width, _known_unit(width_unit) or used)
     return BandInfo(centre, width, notes=tuple(notes))
 
 
@@ -141,38 +100,33 @@ def _good_bands(info: RasterInfo) -> NDArray[np.bool_] | None:
     if flags is None:
         flags = _tag_numbers(info, _GOOD_TAG)[0]
     good = None if flags is None else ~(flags <= 0)
-    if good is not None and not good.any():
-        raise FileError(
-            f"{info.source.described_in} calls every band bad (bbl is 0 in all). "
-            "Correct it, or remove it."
-        )
     light = np.array([not band.alpha for band in info.bands])
-    if not light.all():
-        good = light if good is None else good & light
-    return good
+    if light.all():
+        return good
+    return light if good is None else good & light
 
 
-def _from_fields(info: RasterInfo) -> _Stated | None:
+def _from_fields(info: RasterInfo) -> BandInfo | None:
     centre = _field_numbers(info, "wavelength")
     if centre is None:
         return None
-    return _Stated(centre, info.fields.get("wavelength units"), _field_numbers(info, "fwhm"))
+    return nanometres(centre, info.fields.get("wavelength units"), _field_numbers(info, "fwhm"))
 
 
-def _from_tags(info: RasterInfo) -> _Stated | None:
+def _from_tags(info: RasterInfo) -> BandInfo | None:
     centre, unit = _tag_numbers(info, _WAVELENGTH_TAG)
     if centre is None:
         return None
-    lacking = int(np.isnan(centre).sum())
-    note = f"{lacking} of {info.n_bands} bands have no wavelength tag: their wavelength is NaN."
-    width, width_unit = _tag_numbers(info, _WIDTH_TAG)
     if unit is None:
         stated = (_tag(band.tags, _UNITS_TAG) for band in info.bands)
         unit = next((tag[0] for tag in stated if tag is not None), None)
-    return _Stated(centre, unit, width, width_unit, (note,) if lacking else ())
+    bands = nanometres(centre, unit, *_tag_numbers(info, _WIDTH_TAG))
+    lacking = int(np.isnan(centre).sum())
+    note = f"{lacking} of {info.n_bands} bands have no wavelength tag: their wavelength is NaN."
+    return replace(bands, notes=(note, *bands.notes)) if lacking else bands
 
 
-def _from_names(info: RasterInfo) -> _Stated | None:
+def _from_names(info: RasterInfo) -> BandInfo | None:
     if info.source.fields:  # GDAL puts more than the name into the descriptions of an ENVI file
         names = envi.items(info.source.fields, "band names")
     else:
@@ -180,17 +134,16 @@ def _from_names(info: RasterInfo) -> _Stated | None:
     inside = _numbers_in_names(names) if len(names) == info.n_bands else None
     if inside is None:
         return None
-    note = "Wavelengths were read from numbers inside the band names."
     unit = inside[1] or info.fields.get("wavelength units")
-    return _Stated(inside[0], unit, _field_numbers(info, "fwhm"), notes=(note,))
+    bands = nanometres(inside[0], unit, _field_numbers(info, "fwhm"))
+    note = "Wavelengths were read from numbers inside the band names."
+    return replace(bands, notes=(note, *bands.notes))
 
 
 def _field_numbers(info: RasterInfo, name: str) -> NDArray[np.float64] | None:
     """Return the numbers of an ENVI list field, which must be one per band."""
-    numbers = envi.band_numbers(
-        info.fields, name, n_bands=info.n_bands, where=info.source.described_in
-    )
-    return None if numbers is None else np.array(numbers)
+    where = info.source.described_in
+    return envi.band_numbers(info.fields, name, n_bands=info.n_bands, where=where)
 
 
 def _tag_numbers(
@@ -267,8 +220,8 @@ def _plausible(values: NDArray[np.float64]) -> bool:
 def _unit_of(values: NDArray[np.float64], stated: str | None) -> tuple[str | None, str]:
     """Return the unit of wavelengths, the stated one if it makes sense, and what to note of it."""
     unit = _known_unit(stated)
-    if unit == "index":
-        return None, "Wavelength units are 'Index': the bands have no wavelengths."
+    if unit is None and (stated or "").strip().lower() not in {"", "unknown"}:
+        return None, f"The wavelength units '{stated}' are neither nm nor um: not used."
     if unit is not None and _plausible(_to_nanometres(values, unit)):
         return unit, ""
     for likely in (_NANOMETRES, _MICROMETRES):
@@ -283,23 +236,5 @@ def _unit_of(values: NDArray[np.float64], stated: str | None) -> tuple[str | Non
 
 
 def _to_nanometres(values: NDArray[np.float64], unit: str) -> NDArray[np.float64]:
-    """Return wavelengths in nm."""
-    with np.errstate(divide="ignore"):
-        if unit == "1/cm":
-            return 1e7 / values
-        if unit in _LIGHT_NM:
-            return _LIGHT_NM[unit] / values
-    if unit == _MICROMETRES:  # 0.45 um is 450 nm, not 450.00000000000006
-        return np.round(values * 1e3, 9)
-    return values * _PER_UNIT[unit]
-
-
-def _width_in_nanometres(
-    width: NDArray[np.float64], centre: NDArray[np.float64], unit: str
-) -> NDArray[np.float64]:
-    """Return band widths in nm; for a frequency f at `centre`, the width is centre * (df / f)."""
-    if unit == "1/cm":
-        return width * centre**2 / 1e7
-    if unit in _LIGHT_NM:
-        return width * centre**2 / _LIGHT_NM[unit]
-    return _to_nanometres(width, unit)
+    # 0.45 um is 450 nm, not 450.00000000000006
+    return np.round(values * 1e3, 9) if unit == _MICROMETRES else values

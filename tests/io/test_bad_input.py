@@ -79,12 +79,6 @@ def only_data(folder: Path) -> Path:
     return path
 
 
-def short_esri(folder: Path) -> Path:
-    (folder / "dem.hdr").write_text("NROWS 20\nNCOLS 20\nNBANDS 1\nNBITS 8\nLAYOUT BIL\n")
-    (folder / "dem.bil").write_bytes(bytes(399))
-    return folder / "dem.bil"
-
-
 def short_tiff(folder: Path) -> Path:
     path = write_with_gdal(folder / "scene.tif", random_cube(shape=(3, 40, 50)))
     path.write_bytes(path.read_bytes()[:-3000])
@@ -196,15 +190,17 @@ UTM_33 = "{UTM, 1, 1, 500000, 6000000, 30, 30, 33, North, WGS-84}"
 CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "no file": (lambda folder: folder / "scene.img", "does not exist"),
     "a folder": (lambda folder: folder, r"^\S+ is a folder or an archive without a scene in it"),
-    "packed": (written("scene.img.gz", b"\x1f\x8b" + bytes(9)), r"packed \(gzip\). Unpack it"),
-    "packed arrays": (written("scene.npz", b"PK\x03\x04" + bytes(9)), r"packed \(zip\)"),
+    "packed": (written("scene.img.gz", b"\x1f\x8b" + bytes(9)), "unpack it"),
+    "packed arrays": (written("scene.npz", b"PK\x03\x04" + bytes(9)), "unpack it"),
     "old NetCDF": (written("scene.nc", b"CDF\1" + bytes(9)), "cannot be read"),
     "HDF5": (written("scene.h5", b"\x89HDF\r\n\x1a\n" + bytes(9)), "damaged"),
     "no data file": (only_header, "scene.hdr is missing: looked for scene and"),
-    "no TIFF of a header": (written("scene.hdr", b"ENVI\nfile type = TIFF\n"), "looked for .*.tif"),
+    "no TIFF of a header": (
+        written("scene.hdr", b"ENVI\nfile type = TIFF\n"),
+        "scene.hdr is missing",
+    ),
     "no header file": (only_data, "looked for scene.img.hdr and scene.hdr"),
     "short data": (short_data, "120 bytes, but .* has 119"),
-    "short Esri data": (short_esri, "Esri header dem.hdr .* 400"),
     "short GeoTIFF": (short_tiff, "cannot be read"),
     "many bands of nothing": (many_bands, "65535 bands"),
     "broken GeoTIFF": (written("scene.tif", b"II*\0" + bytes(60)), "cannot be read"),
@@ -236,10 +232,9 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "too many wavelengths": (envi(wavelength="{1,2,3,4}"), "'wavelength' has 4 values for 3"),
     "too few widths": (envi(wavelength="{400,500,600}", fwhm="{9}"), "'fwhm' has 1 values"),
     "too few flags": (envi(bbl="{1, 1}"), "'bbl' has 2 values"),
-    "no good band": (envi(bbl="{0, 0, 0}"), "every band bad"),
     "wavelength as text": (envi(wavelength="{400, red, 600}"), "'red' in 'wavelength'"),
     "a unit in the wavelengths": (envi(wavelength="{0.55 um, 0.6 um, 0.7 um}"), "wavelength units"),
-    "scale factor as text": (envi(reflectance_scale_factor="ten"), "above 0"),
+    "scale factor as text": (envi(reflectance_scale_factor="ten"), "'ten' in"),
     "scale factor of zero": (envi(reflectance_scale_factor="0"), "above 0"),
     "too few gains": (envi(data_gain_values="{2, 2}"), "'data gain values' has 2 values"),
     "gain of zero": (envi(data_gain_values="{0, 1, 1}"), "other than 0"),
@@ -255,9 +250,9 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "marked header": (text_header(b"\xef\xbb\xbfENVI\nbands = 3"), "byte-order mark"),
     "binary header": (text_header(bytes(range(256))), "binary"),
     "empty header": (text_header(b""), "must be 'ENVI'"),
-    "text alone": (written("notes.txt", b"no scene"), "not a GeoTIFF"),
+    "text alone": (written("notes.txt", b"no scene"), "not a raster"),
     "text as header": (written("notes.hdr", b"no scene"), "is missing|must be"),
-    "empty file": (written("scene", b""), "looked for scene.hdr.$"),
+    "empty file": (written("scene", b""), "looked for scene.hdr[.]"),
     "all NaN ENVI": (lambda folder: write_envi(folder, nan(2, 3, 4)), "no data"),
     "all NaN GeoTIFF": (tif(nan(2, 3, 4)), "no data"),
     "all nodata": (tif(np.full((2, 3, 4), 7, np.int16), nodata=7), "no data"),

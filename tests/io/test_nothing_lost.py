@@ -10,7 +10,7 @@ import scipy.io
 import hsreject as hr
 from hsreject import schema
 from hsreject.errors import FileError
-from tests.io.writers import UTM, both_ways, guesses, random_cube, write_envi, write_with_gdal
+from tests.io.writers import both_ways, random_cube, write_envi, write_with_gdal
 
 CUBE = random_cube("uint16", (3, 4, 5))
 MASK = np.full(CUBE.shape, 255, dtype=np.uint8)
@@ -67,33 +67,17 @@ def test_an_internal_mask_beside_nodata_of_each_band(tmp_path: Path) -> None:
         np.testing.assert_array_equal(cube.values, expected)
 
 
-@pytest.mark.parametrize("nodata", [None, 7.0])
-def test_nodata_values_must_match_in_all_bands(tmp_path: Path, nodata) -> None:
+def test_nodata_values_must_match_in_all_bands(tmp_path: Path) -> None:
     written = CUBE.copy()
     written[:, 0, 0] = written[:, 3, 4] = (7, 8, 9)
     written[:, 1, 0] = (7, 8, 1)  # not all of them
-    path = write_with_gdal(tmp_path / "scene.tif", written, nodata=nodata)
+    path = write_with_gdal(tmp_path / "scene.tif", written)
     with rasterio.open(path, "r+") as file:
         file.update_tags(NODATA_VALUES="7 8 9")
     expected = written.astype(float)
     expected[:, [0, 3], [0, 4]] = np.nan
     for cube in both_ways(path):
         np.testing.assert_array_equal(cube.values, expected)
-        assert "NODATA_VALUES" in guesses(cube)
-
-
-def test_writing_beside_another_envi_file(tmp_path: Path) -> None:
-    other = write_envi(tmp_path, CUBE, data_name="x.dat", header_name="x.hdr")
-    before = (tmp_path / "x.hdr").read_bytes()
-    labels = hr.open_map(write_with_gdal(tmp_path / "a.tif", CUBE[:1].astype("uint8")))
-    for overwrite in (False, True):
-        hr.write_map(labels, tmp_path / "x.img", overwrite=overwrite)
-        assert (tmp_path / "x.hdr").read_bytes() == before
-        np.testing.assert_array_equal(hr.open_scene(other).values, CUBE)
-        np.testing.assert_array_equal(hr.open_map(tmp_path / "x.img").values, CUBE[0])
-    (tmp_path / "alone").mkdir()
-    hr.write_map(labels, tmp_path / "alone/x.img")
-    assert {path.name for path in (tmp_path / "alone").iterdir()} == {"x.hdr", "x.img"}
 
 
 @pytest.mark.parametrize(
@@ -134,18 +118,6 @@ def test_what_info_notes(tmp_path: Path) -> None:
         assert told in " ".join(hr.describe(path).guesses), path
 
 
-def test_a_reference_system_that_is_only_a_name(tmp_path: Path) -> None:
-    """UTM without a zone: GDAL makes a system of it into which nothing can be brought."""
-    fields = {"map info": f"{{UTM, 1, 1, {UTM.c}, {UTM.f}, {UTM.a}, {-UTM.e}}}"}
-    scene = hr.open_scene(write_envi(tmp_path, CUBE, fields=fields))
-    assert "UTM is only a name" in guesses(scene)
-    values = (CUBE[:1, :, :3] % 4).astype(np.uint8)
-    path = write_with_gdal(tmp_path / "labels.tif", values)
-    labels = hr.open_labels(path, like=scene, align="nearest")
-    np.testing.assert_array_equal(labels[:, :3].values, values[0])
-    assert not labels[:, 3:].any()
-
-
 def test_class_colors_survive(tmp_path: Path) -> None:
     """From a palette without names, from ENVI, and into both formats, with names given or not."""
     values = (CUBE[:1] % 4).astype(np.uint8)
@@ -161,38 +133,14 @@ def test_class_colors_survive(tmp_path: Path) -> None:
         for names in (None, ["x", "y", "z"]):
             labels = hr.open_labels(source, names=names)
             assert schema.class_table(labels).colors == wanted
-            for name in ("out.tif", "out.img"):
-                hr.write_map(labels, tmp_path / name, overwrite=True)
-                assert schema.class_table(hr.open_map(tmp_path / name)).colors == wanted
-                assert schema.class_table(hr.open_labels(tmp_path / name)).colors == wanted
+            hr.write_map(labels, tmp_path / "out.tif", overwrite=True)
+            assert schema.class_table(hr.open_map(tmp_path / "out.tif")).colors == wanted
+            assert schema.class_table(hr.open_labels(tmp_path / "out.tif")).colors == wanted
 
 
-def attribute_table(raster: Path, kind: int, colors: list) -> None:
-    """Write GDAL's side file with a table whose columns have only their titles."""
-    columns = (("Value", 0), ("Class", 2), ("Red", kind), ("Green", kind), ("Blue", kind))
-    fields = "".join(
-        f'<FieldDefn index="{at}"><Name>{name}</Name><Type>{of}</Type><Usage>0</Usage></FieldDefn>'
-        for at, (name, of) in enumerate(columns)
-    )
-    rows = "".join(
-        f'<Row index="{at}">'
-        + "".join(f"<F>{cell}</F>" for cell in (at, f"class {at}", *color))
-        + "</Row>"
-        for at, color in enumerate(colors)
-    )
-    table = f"<GDALRasterAttributeTable>{fields}{rows}</GDALRasterAttributeTable>"
-    raster.with_name(f"{raster.name}.aux.xml").write_text(
-        f'<PAMDataset><PAMRasterBand band="1">{table}</PAMRasterBand></PAMDataset>'
-    )
-
-
-def test_colors_of_attribute_tables_and_tags(tmp_path: Path) -> None:
+def test_colors_of_tags(tmp_path: Path) -> None:
     values = (CUBE[:1] % 3).astype(np.uint8)
     path = write_with_gdal(tmp_path / "labels.tif", values)
-    for kind, full in ((0, 255), (1, 255.0), (1, 1.0)):
-        attribute_table(path, kind, [(0, 0, 0), (full, 0, full / 5), (full / 5, 0, 0)])
-        assert schema.class_table(hr.open_labels(path)).colors == ("#ff0033", "#330000")
-    (tmp_path / "labels.tif.aux.xml").unlink()
     with rasterio.open(path, "r+") as file:
         tags = {"flag_values": "1 2", "class_names": '["a", "b"]', "flag_colors": "#0a0b0c #010203"}
         file.update_tags(1, **tags)

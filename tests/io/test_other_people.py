@@ -114,21 +114,22 @@ def test_wavelengths_in_band_names(tmp_path: Path, names: list[str], expected: o
         np.testing.assert_allclose(cube.wavelength, expected)
 
 
-def test_envi_maps_with_large_class_values_come_back(tmp_path: Path) -> None:
-    values = np.array([[0, 1, 1200], [1500, 1, 0]], dtype="uint16")
-    table = ClassTable.from_names({1: "soil", 1200: "water", 1500: "ice"})
-    label = attach_classes(xr.DataArray(values, dims=("y", "x")), table)
-    hr.write_map(label, tmp_path / "a.img")
-    back = hr.open_map(tmp_path / "a.img")
+def test_envi_maps_need_names_and_small_values(tmp_path: Path) -> None:
+    nameless = attach_classes(LABEL, ClassTable.from_names(["soil", ""]))
+    for label, match in ((nameless, "needs a name"), (LABEL.astype("uint16") * 1000, "up to 255")):
+        with pytest.raises(InputError, match=match):
+            hr.write_map(label, tmp_path / "a.img")
+    assert not list(tmp_path.iterdir())
+
+
+def test_class_values_of_a_thousand_and_classes_without_a_name_come_back(tmp_path: Path) -> None:
+    values = np.array([[0, 1], [1000, 4095]], dtype="uint16")
+    label = xr.DataArray(values, dims=("y", "x"))
+    table = ClassTable.from_names(["soil", "", "water"], values=[1, 1000, 4095])
+    hr.write_map(attach_classes(label, table), tmp_path / "a.tif")
+    np.testing.assert_array_equal(hr.open_map(tmp_path / "a.tif").values, values)
+    back = hr.open_labels(tmp_path / "a.tif", names={1: "soil", 1000: "x", 4095: "water"})
     np.testing.assert_array_equal(back.values, values)
-    assert back.attrs["class_names"] == ["soil", "water", "ice"]
-    np.testing.assert_array_equal(hr.open_labels(tmp_path / "a.img").values, values)
-
-
-def test_envi_maps_need_names(tmp_path: Path) -> None:
-    label = attach_classes(LABEL, ClassTable.from_names(["soil", ""]))
-    with pytest.raises(InputError, match="without a name"):
-        hr.write_map(label, tmp_path / "a.img")
 
 
 # Folders and archives, as downloads come.

@@ -51,9 +51,10 @@ ShowLabel = Annotated[
 def open_label_map(path: Path, nodata: int | None) -> xr.DataArray:
     """Open a label map of any software with its class names; 0 in it means rejected."""
     from hsreject.files import existing
+    from hsreject.io.arrays import Kind
     from hsreject.io.labels import label_values, open_labels
     from hsreject.io.maps import open_map
-    from hsreject.io.scene import Kind, file_kind
+    from hsreject.io.scene import file_kind
     from hsreject.schema import nodata_label
 
     file = existing(path)

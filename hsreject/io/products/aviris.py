@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import h5py
 
-from hsreject.io.arrays import Layer
+from hsreject.io.arrays import Layer, Pixels, StoredScene
 from hsreject.io.lookup import Located, located_table
 from hsreject.io.products import layout
-from hsreject.io.products.layout import Product, attribute, child, text
+from hsreject.io.products.layout import attribute, child, text
 
 if TYPE_CHECKING:
     from affine import Affine
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SENSORS = {"AV3": "AVIRIS-3", "AV5": "AVIRIS-5"}  # how the names of files begin
 
 
-def describe(file: h5py.File) -> Product | None:
+def describe(file: h5py.File) -> StoredScene | None:
     """Return the description of an AVIRIS scene, or None for another file."""
     what = next((n for n in ("reflectance", "radiance") if f"{n}/{n}" in file), None)
     if what is None or "wavelength" not in file[what]:
@@ -33,13 +33,12 @@ def describe(file: h5py.File) -> Product | None:
     layer = Layer.of_hdf5(file[what][what], "byx")
     place, notes = _located(file, layer)
     lists = (child(file[what], name) for name in ("wavelength", "fwhm", "good_wavelengths"))
-    return Product(
-        name=f"{_SENSORS.get(layer.path.name[:3].upper(), 'AVIRIS')} {what}",
-        layers=(layer,),
+    return StoredScene(
+        product=f"{_SENSORS.get(layer.path.name[:3].upper(), 'AVIRIS')} {what}",
+        pixels=Pixels.of(layer, **layout.stated_values(file[what][what], fill=-9999.0)),
+        bands=layout.stated_bands(*lists),
         place=place,
         notes=notes,
-        **layout.stated_bands(*lists),
-        **layout.stated_values(file[what][what], fill=-9999.0),
     )
 
 

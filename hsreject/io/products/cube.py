@@ -19,12 +19,21 @@ from rasterio.crs import CRS
 from hsreject import schema
 from hsreject.errors import FileError, InputError
 from hsreject.files import starts_with
-from hsreject.io.arrays import AXES, Layer, file_length, open_hdf5, sides
+from hsreject.io.arrays import (
+    AXES,
+    HDF5,
+    Layer,
+    Pixels,
+    StoredScene,
+    file_length,
+    open_hdf5,
+    sides,
+)
 from hsreject.io.grid import Grid
 from hsreject.io.lookup import Located
-from hsreject.io.products.layout import Product, stated_bands, stated_values
-from hsreject.io.rasters.raster import HDF5
-from hsreject.io.remote import RemotePath, is_store
+from hsreject.io.products.layout import stated_bands, stated_values
+from hsreject.io.remote import is_store
+from hsreject.io.wavelengths import BandInfo
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +50,7 @@ _CENTRES = ("wavelength", "wavelengths", "wl", "wave_length", "center_wavelength
 _EVEN = 0.01  # of a pixel: how far a centre may lie from where even steps would put it
 
 
-def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> Product:
+def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> StoredScene:
     """Return the cube of a NetCDF, HDF5 or Zarr file: the only one, or the one that is named."""
     with _quiet(), _opened(path, variable) as (dataset, group):
         cubes = {
@@ -71,13 +80,12 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> Pr
         dims = dict(zip(axes, map(str, cube.dims), strict=True))
         place, notes = _located(cube.isel({dims["b"]: 0}), dims)
         note_on_name = () if variable else (f"The scene is '{name}', the only cube in the file.",)
-        return Product(
-            name=f"the array '{variable or name}'",
-            layers=(_layer(path, group, name, cube, axes),),
+        return StoredScene(
+            product=f"the array '{variable or name}'",
+            pixels=Pixels.of(_layer(path, group, name, cube, axes), **stated_values(cube)),
+            bands=_bands(dataset, dims["b"]),
             place=place,
             notes=(*note_on_name, *notes),
-            **_bands(dataset, dims["b"]),
-            **stated_values(cube),
         )
 
 
@@ -121,7 +129,7 @@ def _opened_store(path: Path, group: str, options: dict[str, Any]) -> xr.Dataset
         raise FileError(f"{path} needs the package zarr. Install it: pip install zarr.")
     import zarr  # noqa: PLC0415  (an extra)
 
-    address = path.url if isinstance(path, RemotePath) else str(path)
+    address = str(path)
     root = zarr.open(address, mode="r")
     if not isinstance(root, zarr.Array):
         return xr.open_dataset(address, engine="zarr", group=group or None, **options)
@@ -208,8 +216,8 @@ def _read_variable(variable: xr.Variable, key: tuple[slice, ...]) -> NDArray[Any
     return np.asarray(variable[key])
 
 
-def _bands(dataset: xr.Dataset, dim: str) -> dict[str, Any]:
-    """Return what a dataset says of the bands of a cube, as a product does."""
+def _bands(dataset: xr.Dataset, dim: str) -> BandInfo:
+    """Return what a dataset says of the bands of a cube."""
     along = {str(n).lower(): v for n, v in dataset.variables.items() if v.dims == (dim,)}
     centres = [v for v in along.values() if v.attrs.get("standard_name") == "radiation_wavelength"]
     centres += [along[name] for name in (*_CENTRES, "wavelength_3d") if name in along]

@@ -11,15 +11,17 @@ The layout::
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hsreject.errors import FileError
-from hsreject.io.arrays import Mask
-from hsreject.io.products.layout import Product, quality_layer
+from hsreject.io.arrays import Mask, Pixels, StoredScene
+from hsreject.io.products.layout import quality_layer, unscaled
 from hsreject.io.rasters import envi
 from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer, raster_source
+from hsreject.io.wavelengths import BandInfo, nanometres
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,17 +40,16 @@ def recognise(path: Path) -> bool:
     return all(_beside(path, part) is not None for part in (_IMAGE, _HEADER))
 
 
-def describe(path: Path) -> Product:
+def describe(path: Path) -> StoredScene:
     """Return the description of a DESIS scene, given any of its files."""
     image, header = _beside(path, _IMAGE), _beside(path, _HEADER)
     if image is None or header is None:
         raise FileError(f"{path} is not a DESIS scene with its header beside it.")
-    fields = envi.parse_fields(envi.read_text(header), path=header)
+    fields = envi.read_fields(header)
     info = raster_info(raster_source(image.absolute()))
 
     def listed(name: str) -> NDArray[np.float64] | None:
-        values = envi.band_numbers(fields, name, n_bands=info.n_bands, where=str(header))
-        return None if values is None else np.array(values)
+        return envi.band_numbers(fields, name, n_bands=info.n_bands, where=str(header))
 
     gain, offset = listed("data gain values"), listed("data offset values")
     flags = listed("bbl")
@@ -59,19 +60,23 @@ def describe(path: Path) -> Product:
     if fill is None and info.dtype == np.int16:
         fill = -32768.0
     masks, notes = _masks(path, info)
+    whole = info.dtype.kind in "iu"
     level = re.search(r"L\d[A-D]", image.name)
-    return Product(
-        name=f"DESIS {level[0] if level else 'L2A'}",
-        layers=(raster_layer(info),),
-        wavelength=listed("wavelength"),
-        unit=fields.get("wavelength units", "nm"),
-        fwhm=listed("fwhm"),
-        good=None if flags is None else flags > 0,
-        fill=fill,
-        gain=1.0 if gain is None and info.dtype.kind == "f" else gain,
-        offset=0.0 if offset is None else offset,
-        masks=masks,
+    centre, bands = listed("wavelength"), BandInfo()
+    if centre is not None:
+        bands = nanometres(centre, fields.get("wavelength units", "nm"), listed("fwhm"))
+    return StoredScene(
+        product=f"DESIS {level[0] if level else 'L2A'}",
+        pixels=Pixels.of(
+            raster_layer(info),
+            fill=fill,
+            gain=1.0 if gain is None else gain,
+            offset=0.0 if offset is None else offset,
+            masks=masks,
+        ),
+        bands=replace(bands, good=None if flags is None else flags > 0),
         place=info.grid,
+        warnings=(unscaled(image, "reflectance"),) if gain is None and whole else (),
         notes=(f"Bands are described by {header.name}, found beside {image.name}.", *notes),
     )
 

@@ -16,10 +16,10 @@ import re
 from typing import TYPE_CHECKING
 
 from hsreject.errors import FileError
-from hsreject.io.arrays import Layer, Mask, existing_path, open_hdf5
+from hsreject.io.arrays import Layer, Mask, Pixels, StoredScene, existing_path, open_hdf5
 from hsreject.io.lookup import Located, located_table
 from hsreject.io.products import layout
-from hsreject.io.products.layout import Product, attribute, child, text
+from hsreject.io.products.layout import attribute, child, text
 
 if TYPE_CHECKING:
     import h5py
@@ -29,7 +29,7 @@ _OTHER = {"mask": "masks", "reflectance_uncertainty": "uncertainties", "obs": "v
 _COVERS = re.compile(r"(spectf-)?(dilated )?cloud flag|cirrus flag|spacecraft flag", re.IGNORECASE)
 
 
-def describe(file: h5py.File) -> Product | None:
+def describe(file: h5py.File) -> StoredScene | None:
     """Return the description of an EMIT scene, or None for another file."""
     parameters = file.get("sensor_band_parameters")
     if parameters is None or "location" not in file:
@@ -45,14 +45,13 @@ def describe(file: h5py.File) -> Product | None:
     masks, notes = _masks(layer)
     place, notes_on_place = _located(file, layer)
     lists = (child(parameters, name) for name in ("wavelengths", "fwhm", "good_wavelengths"))
-    return Product(
-        name=_CUBES[dataset.name.strip("/")],
-        layers=(layer,),
-        masks=masks,
+    values = layout.stated_values(dataset, fill=-9999.0)
+    return StoredScene(
+        product=_CUBES[dataset.name.strip("/")],
+        pixels=Pixels.of(layer, masks=masks, **values),
+        bands=layout.stated_bands(*lists),
         place=place,
         notes=(*notes, *notes_on_place),
-        **layout.stated_bands(*lists),
-        **layout.stated_values(dataset, fill=-9999.0),
     )
 
 

@@ -13,22 +13,28 @@ L1B products have an image per detector, VNIR and SWIR, whose bands follow one a
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import numpy as np
 
 from hsreject.errors import FileError
-from hsreject.io.arrays import Mask
-from hsreject.io.products.layout import Product, quality_layer
-from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer, raster_source
+from hsreject.io.arrays import Mask, Pixels, StoredScene
+from hsreject.io.products.layout import quality_layer
+from hsreject.io.rasters.raster import (
+    RasterInfo,
+    raster_info,
+    raster_layer,
+    raster_source,
+    read_raster_scene,
+)
+from hsreject.io.wavelengths import nanometres
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-    from hsreject.io.arrays import StoredScene
 
 _ENDING = r"\.(?:TIFF?|BSQ|BIL|BIP)"
 _IMAGE = re.compile(rf"(.*)SPECTRAL_IMAGE(?:_(VNIR|SWIR))?(.*){_ENDING}", re.IGNORECASE)
@@ -55,53 +61,60 @@ def recognise(path: Path) -> bool:
     )
 
 
-def describe(path: Path) -> Product | None:
-    """Return the description of an EnMAP scene, given its image or its XML file.
+def describe(path: Path) -> StoredScene:
+    """Return an EnMAP scene, given its image or its XML file.
 
-    None for an image whose description is missing.
+    An image whose description is missing is opened as any raster, with a warning.
     """
-    is_description = _METADATA.fullmatch(path.name) is not None
-    source = raster_source((_image_of(path) if is_description else path).absolute())
+    by_metadata = _METADATA.fullmatch(path.name) is not None
+    source = raster_source((_image_of(path) if by_metadata else path).absolute())
     image, info = source.path, raster_info(source)
-    described = path if is_description else _metadata_of(image, info)
+    described = path if by_metadata else _metadata_of(image, info)
     if described is None:
-        return None
+        return _undescribed(path, read_raster_scene(path))
     detector = _parts(image)[1]
     level = _LEVEL.search(image.name)
     masks, notes = _masks(image, info)
     root = _parsed(described)
-    bands = _bands(root, described, info.n_bands, detector)
-    return Product(
-        name=f"EnMAP {level[0] if level else 'L2A'} {detector}".strip(),
-        layers=(raster_layer(info),),
-        wavelength=bands["wavelengthCenterOfBand"],
-        fwhm=bands["FWHMOfBand"] if bands["FWHMOfBand"].size else None,
-        good=None if detector else _good(root),
-        fill=-32768.0 if info.nodata is None and info.dtype == np.int16 else info.nodata,
-        gain=bands["GainOfBand"],
-        offset=bands["OffsetOfBand"],
-        masks=masks,
+    # the bands of SWIR come after those of VNIR
+    part = {"": slice(None), "VNIR": slice(info.n_bands), "SWIR": slice(-info.n_bands, None)}
+    centre, gain, offset, width = (
+        _numbers(root, name, described, needed=name != "FWHMOfBand")[part[detector]]
+        for name in ("wavelengthCenterOfBand", "GainOfBand", "OffsetOfBand", "FWHMOfBand")
+    )
+    bands = nanometres(centre, "nm", width if width.size else None)
+    return StoredScene(
+        product=f"EnMAP {level[0] if level else 'L2A'} {detector}".strip(),
+        pixels=Pixels.of(
+            raster_layer(info),
+            fill=-32768.0 if info.nodata is None and info.dtype == np.int16 else info.nodata,
+            gain=gain,
+            offset=offset,
+            masks=masks,
+        ),
+        bands=replace(bands, good=None if detector else _good(root)),
         place=info.grid,
         notes=(
-            f"{(image if is_description else described).name}, found beside, belongs to it.",
+            f"{(image if by_metadata else described).name}, found beside, belongs to it.",
             *notes,
         ),
     )
 
 
-def missing_description(path: Path, scene: StoredScene) -> str | None:
-    """Say what an image with the name of EnMAP lacks, where its description is not beside it."""
+def _undescribed(path: Path, scene: StoredScene) -> StoredScene:
+    """Return a scene with a warning of what it lacks without its description."""
     lacks = []
     if scene.pixels.layers[0].dtype.kind in "iu" and not scene.pixels.scaled:
         lacks.append("scale (its values are the numbers in the file, of L2A 10000 x reflectance)")
     if scene.bands.wavelength is None:
         lacks.append("wavelengths")
     if not lacks:
-        return None
-    return (
+        return scene
+    warning = (
         f"{path.name} has the name of an EnMAP image, but no METADATA.XML that fits is beside it: "
         f"it has no {', no '.join(lacks)} and no masks. Put the METADATA.XML into its folder."
     )
+    return replace(scene, warnings=(warning,))
 
 
 def _image_of(described: Path) -> Path:
@@ -150,15 +163,6 @@ def _parts(path: Path) -> tuple[str, str, str]:
         return image[1], image[2] or "", image[3]
     described = _METADATA.fullmatch(name)
     return (described[1] if described else ""), "", ""
-
-
-def _bands(
-    root: ET.Element, path: Path, n_bands: int, detector: str
-) -> dict[str, NDArray[np.float64]]:
-    """Return the numbers of the bands of an image; those of SWIR come after those of VNIR."""
-    names = ("wavelengthCenterOfBand", "GainOfBand", "OffsetOfBand", "FWHMOfBand")
-    part = {"": slice(None), "VNIR": slice(n_bands), "SWIR": slice(-n_bands, None)}[detector]
-    return {name: _numbers(root, name, path, needed=name != "FWHMOfBand")[part] for name in names}
 
 
 def _parsed(path: Path) -> ET.Element:

@@ -1,12 +1,9 @@
-"""What a product says of itself, in the same words for every family: arrays, bands, masks, place.
-
-A family describes its file as a :class:`Product`; :mod:`hsreject.io.products.product` opens it.
-"""
+"""How products say things: numbers and text, bands, values, the grid, quality layers."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -16,48 +13,16 @@ from affine import Affine
 from rasterio.crs import CRS
 from rasterio.errors import CRSError
 
-from hsreject.io.arrays import Layer, Mask
+from hsreject.io.arrays import Layer
 from hsreject.io.grid import Grid
 from hsreject.io.lookup import Located
 from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer, raster_source
+from hsreject.io.wavelengths import BandInfo, nanometres
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-    from hsreject.io.lookup import LookupTable
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Product:
-    """A product as its family describes it, over all bands of its layers one after the other.
-
-    True value = value in the file * gain + offset, where it differs from `fill`. A gain that the
-    file should state and does not is None: the values stay as they are, and a warning says so.
-    """
-
-    name: str  # what people call it
-    layers: tuple[Layer, ...]
-    wavelength: NDArray[np.float64] | None = None
-    unit: str = "nm"
-    fwhm: NDArray[np.float64] | None = None
-    fwhm_unit: str | None = None  # that of the wavelengths, where the file does not say
-    good: NDArray[np.bool_] | None = None
-    used: NDArray[np.bool_] | None = None  # False for bands that hold nothing: left out
-    fill: float | None = None
-    fill_in_all: bool = False  # whether a pixel lacks data only where all bands have that value
-    gain: NDArray[np.float64] | float | None = 1.0
-    offset: NDArray[np.float64] | float = 0.0
-    masks: tuple[Mask, ...] = ()
-    place: Grid | LookupTable | None = None
-    notes: tuple[str, ...] = ()  # what the file does not say and was assumed
-    warnings: tuple[str, ...] = ()  # what is wrong with the values or their place if nobody acts
-
-    @property
-    def n_bands(self) -> int:
-        """Number of bands in the file."""
-        return sum(layer.shape[0] for layer in self.layers)
 
 
 # How files say things: `owner` is an h5py object, or a variable of xarray.
@@ -104,19 +69,19 @@ def maybe_number(value: Any) -> float | None:
     return float(stated[0]) if stated.size else None
 
 
-def stated_bands(centres: Any, widths: Any = None, good: Any = None) -> dict[str, Any]:
-    """Return what the lists of a file say of its bands, as fields of a product; None is absent."""
-    return {
-        "wavelength": None if centres is None else numbers(centres),
-        "unit": text(attribute(centres, "units", "Units")) or "nm",
-        "fwhm": None if widths is None else numbers(widths),
-        "fwhm_unit": text(attribute(widths, "units", "Units")) or None,
-        "good": None if good is None else numbers(good) == 1,
-    }
+def stated_bands(centres: Any, widths: Any = None, good: Any = None) -> BandInfo:
+    """Return what the lists of a file say of its bands; None is absent."""
+    if centres is None:
+        bands = BandInfo(notes=("The file does not say the wavelengths of its bands.",))
+    else:
+        units = [text(attribute(owner, "units", "Units")) for owner in (centres, widths)]
+        width = None if widths is None else numbers(widths)
+        bands = nanometres(numbers(centres), units[0] or "nm", width, units[1])
+    return replace(bands, good=None if good is None else numbers(good) == 1)
 
 
 def stated_values(owner: Any, *, fill: float | None = None) -> dict[str, Any]:
-    """Return what an array says of its values the CF way, as fields of a product.
+    """Return what an array says of its values the CF way: fill, gain and offset.
 
     `fill` is what usually means no data in such files, where one does not say.
     """
@@ -157,3 +122,11 @@ def quality_layer(
     if info.grid.same_as(image.grid) and info.n_bands >= n_bands:
         return raster_layer(info), ()
     return None, (f"{path.name} does not lie on the pixels of the image: not used.",)
+
+
+def unscaled(path: Path, what: str) -> str:
+    """Return the warning of a file that should state a scale and does not."""
+    return (
+        f"{path.name} does not say how its values are scaled: they are the numbers in the file, "
+        f"not {what}."
+    )

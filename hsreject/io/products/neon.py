@@ -22,10 +22,10 @@ import numpy as np
 from affine import Affine
 
 from hsreject.errors import FileError
-from hsreject.io.arrays import Layer
+from hsreject.io.arrays import Layer, Pixels, StoredScene
 from hsreject.io.lookup import Located
 from hsreject.io.products import layout
-from hsreject.io.products.layout import Product, attribute, child, maybe_number, numbers, text
+from hsreject.io.products.layout import attribute, child, maybe_number, numbers, text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _DECIMALS = 50_000.0
 
 
-def describe(file: h5py.File) -> Product | None:
+def describe(file: h5py.File) -> StoredScene | None:
     """Return the description of a NEON scene, or None for another file."""
     for site in file.values():
         for what in ("Reflectance", "Radiance"):
@@ -66,7 +66,7 @@ def _read_joined(whole: Layer, decimals: Layer, key: tuple[slice, ...]) -> NDArr
     return radiance.astype(np.float32)
 
 
-def _product(group: h5py.Group, what: str, layer: Layer) -> Product:
+def _product(group: h5py.Group, what: str, layer: Layer) -> StoredScene:
     dataset = group[layer.name]
     divisor = maybe_number(attribute(dataset, "Scale_Factor", "Scale"))
     gain: float | None = 1 / divisor if divisor else None
@@ -75,16 +75,15 @@ def _product(group: h5py.Group, what: str, layer: Layer) -> Product:
     ignored = maybe_number(attribute(dataset, "Data_Ignore_Value"))
     fill = layout.stated_values(dataset, fill=-9999.0)["fill"] if ignored is None else ignored
     lists = (child(group, f"Metadata/Spectral_Data/{name}") for name in ("Wavelength", "FWHM"))
-    stated = layout.stated_bands(*lists)
+    bands = layout.stated_bands(*lists)
     place, notes = _located(group, layer)
-    return Product(
-        name=f"NEON AOP {what.lower()}",
-        layers=(layer,),
-        fill=fill,
-        gain=gain,
+    return StoredScene(
+        product=f"NEON AOP {what.lower()}",
+        pixels=Pixels.of(layer, fill=fill, gain=gain or 1.0),
+        bands=replace(bands, good=_good(group, bands.wavelength)),
         place=place,
         notes=notes,
-        **stated | {"good": _good(group, stated["wavelength"])},
+        warnings=() if gain else (layout.unscaled(layer.path, what.lower()),),
     )
 
 

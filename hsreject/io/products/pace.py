@@ -13,26 +13,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hsreject.io.arrays import Layer
+from hsreject.io.arrays import Layer, Pixels, StoredScene
 from hsreject.io.lookup import located_swath
-from hsreject.io.products.layout import Product, child, stated_bands, stated_values
+from hsreject.io.products.layout import child, stated_bands, stated_values
 
 if TYPE_CHECKING:
     import h5py
 
 
-def describe(file: h5py.File) -> Product | None:
+def describe(file: h5py.File) -> StoredScene | None:
     """Return the description of a PACE OCI scene, or None for another file."""
     dataset = child(file, "geophysical_data/rhos")
     if dataset is None:
         return None
     layer = Layer.of_hdf5(dataset, "yxb")
     place, notes = located_swath(file.get("navigation_data", {}), layer)
-    return Product(
-        name="PACE OCI surface reflectance",
-        layers=(layer,),
+    return StoredScene(
+        product="PACE OCI surface reflectance",
+        pixels=Pixels.of(layer, **stated_values(dataset, fill=-32767.0)),
+        bands=stated_bands(child(file, "sensor_band_parameters/wavelength_3d")),
         place=place,
         notes=notes,
-        **stated_bands(child(file, "sensor_band_parameters/wavelength_3d")),
-        **stated_values(dataset, fill=-32767.0),
     )

@@ -14,16 +14,18 @@ of them, as over dark water, 0 is the smallest reflectance.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from affine import Affine
 
 from hsreject.errors import FileError
-from hsreject.io.arrays import Layer, existing_path
+from hsreject.io.arrays import Layer, Pixels, StoredScene, existing_path
 from hsreject.io.lookup import Located, located_swath
 from hsreject.io.products import layout
-from hsreject.io.products.layout import Product, attribute, maybe_number, numbers
+from hsreject.io.products.layout import attribute, maybe_number, numbers
+from hsreject.io.wavelengths import nanometres
 
 if TYPE_CHECKING:
     import h5py
@@ -37,7 +39,7 @@ _NOTES = (
 )
 
 
-def describe(file: h5py.File) -> Product | None:
+def describe(file: h5py.File) -> StoredScene | None:
     """Return the description of a PRISMA scene, or None for another file."""
     swaths = file.get("HDFEOS/SWATHS", {})
     level = next((match[1] for name in swaths if (match := _SWATH.fullmatch(name))), None)
@@ -63,17 +65,13 @@ def describe(file: h5py.File) -> Product | None:
         located = _located(file, layers[0])
     else:
         located = located_swath(swath.get("Geolocation Fields", {}), layers[0])
-    return Product(
-        name=f"PRISMA {level} reflectance",
-        layers=layers,
-        wavelength=centre,
-        fwhm=width,
-        good=~np.any(absorbed, axis=0),
-        used=(centre > 0) & flag,
-        fill=0,
-        fill_in_all=True,
-        gain=gain,
-        offset=offset,
+    used = (centre > 0) & flag
+    bands = nanometres(np.where(used, centre, np.nan), "nm", width)
+    return StoredScene(
+        product=f"PRISMA {level} reflectance",
+        pixels=Pixels.of(*layers, fill=0, fill_in_all=True, gain=gain, offset=offset),
+        bands=replace(bands, good=~np.any(absorbed, axis=0)),
+        used=used,
         place=located.place,
         notes=(*_NOTES, *located.notes),
     )

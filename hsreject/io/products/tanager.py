@@ -12,15 +12,16 @@ The layout::
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import replace
 
 import h5py
 from affine import Affine
 
-from hsreject.io.arrays import Layer, Mask
+from hsreject.io.arrays import Layer, Mask, Pixels, StoredScene
 from hsreject.io.lookup import Located, located_swath
 from hsreject.io.products import layout
-from hsreject.io.products.layout import Product, attribute, child, text
+from hsreject.io.products.layout import attribute, child, numbers, text
+from hsreject.io.wavelengths import BandInfo, nanometres
 
 _CUBES = {
     "surface_reflectance": "surface reflectance",
@@ -29,10 +30,11 @@ _CUBES = {
     "ortho_radiance": "radiance",
 }
 _MASKS = ("nodata_pixels", "beta_cloud_mask", "beta_cirrus_mask")
+_GOOD = ("good_wavelengths",)
 _METADATA = "HDFEOS INFORMATION/StructMetadata.0"
 
 
-def describe(file: h5py.File) -> Product | None:
+def describe(file: h5py.File) -> StoredScene | None:
     """Return the description of a Tanager scene, or None for another file."""
     for kind in ("GRIDS", "SWATHS"):
         fields = file.get(f"HDFEOS/{kind}/HYP/Data Fields")
@@ -44,7 +46,7 @@ def describe(file: h5py.File) -> Product | None:
 
 def _product(
     file: h5py.File, fields: h5py.Group, dataset: h5py.Dataset, *, on_map: bool
-) -> Product:
+) -> StoredScene:
     layer = Layer.of_hdf5(dataset, "byx")
     there = [name for name in _MASKS if name in fields]
     masks = [name for name in there if fields[name].shape == layer.shape[1:]]
@@ -58,33 +60,33 @@ def _product(
     else:
         located = located_swath(fields.parent.get("Geolocation Fields", {}), layer)
     what, kind = _CUBES[dataset.name.rpartition("/")[2]], "ortho" if on_map else "basic"
-    return Product(
-        name=f"Tanager {what} ({kind})",
-        layers=(layer,),
-        masks=tuple(Mask(name, Layer.of_hdf5(fields[name], "yx")) for name in masks),
+    hidden = tuple(Mask(name, Layer.of_hdf5(fields[name], "yx")) for name in masks)
+    values = layout.stated_values(dataset, fill=-9999.0)
+    return StoredScene(
+        product=f"Tanager {what} ({kind})",
+        pixels=Pixels.of(layer, masks=hidden, **values),
+        bands=_bands(fields, dataset),
         place=located.place,
         notes=(*notes, *located.notes),
-        **_bands(fields, dataset),
-        **layout.stated_values(dataset, fill=-9999.0),
     )
 
 
-def _bands(fields: h5py.Group, dataset: h5py.Dataset) -> dict[str, Any]:
+def _bands(fields: h5py.Group, dataset: h5py.Dataset) -> BandInfo:
     """Return what arrays beside the cube say of the bands, or attributes of it."""
     centres, widths, good = (
-        child(fields, *names) if child(fields, *names) is not None else attribute(dataset, *names)
-        for names in (
-            ("wavelengths", "wavelength", "Wavelengths"),
-            ("fwhm", "FWHM"),
-            ("good_wavelengths",),
-        )
+        child(fields, *names)
+        for names in (("wavelengths", "wavelength", "Wavelengths"), ("fwhm", "FWHM"), _GOOD)
     )
-    stated = layout.stated_bands(centres, widths, good)
-    if not isinstance(centres, h5py.Dataset):
-        stated["unit"] = text(attribute(dataset, "wavelengths_units")) or "nm"
-    if not isinstance(widths, h5py.Dataset):
-        stated["fwhm_unit"] = text(attribute(dataset, "fwhm_units")) or None
-    return stated
+    if centres is not None or "wavelengths" not in dataset.attrs:
+        return layout.stated_bands(centres, widths, good)
+    width, flags = attribute(dataset, "fwhm"), attribute(dataset, *_GOOD)
+    bands = nanometres(
+        numbers(dataset.attrs["wavelengths"]),
+        text(attribute(dataset, "wavelengths_units")) or "nm",
+        None if width is None else numbers(width),
+        text(attribute(dataset, "fwhm_units")),
+    )
+    return replace(bands, good=None if flags is None else numbers(flags) == 1)
 
 
 def _located(file: h5py.File, layer: Layer) -> Located:

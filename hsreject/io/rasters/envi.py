@@ -13,13 +13,17 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hsreject.errors import FileError
 from hsreject.files import starts_with
 from hsreject.io.remote import RemotePath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
 # Bytes of a value of each ENVI data type; 6 and 9 are complex.
 _ITEM_SIZES = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 6: 8, 9: 16, 12: 2, 13: 4, 14: 8, 15: 8}
@@ -60,7 +64,7 @@ _OWN_MARKS = (
 # The text of a header and its fields.
 
 
-def read_text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     """Return the text of a header file, UTF-8 or Latin-1, with plain line ends."""
     if path.stat().st_size > 64 * 2**20:  # that of thousands of bands has a few hundred kilobytes
         raise FileError(
@@ -84,6 +88,11 @@ def decoded(raw: bytes) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
         return raw.decode("latin-1")
+
+
+def read_fields(path: Path) -> dict[str, str]:
+    """Return the fields of an ENVI header file."""
+    return parse_fields(_read_text(path), path=path)
 
 
 def parse_fields(text: str, *, path: Path) -> dict[str, str]:
@@ -170,13 +179,13 @@ def items(fields: Mapping[str, str], name: str) -> list[str]:
 
 def band_numbers(
     fields: Mapping[str, str], name: str, *, n_bands: int, where: str
-) -> list[float] | None:
+) -> NDArray[np.float64] | None:
     """Return the numbers of a list field, which must be one per band; None if it is not there."""
     words = items(fields, name)
     if not words:
         return None
     _check_count(len(words), str(n_bands), name=name, where=where)
-    return [number(word, name=name, where=where) for word in words]
+    return np.array([number(word, name=name, where=where) for word in words])
 
 
 def _check_count(count: int, n_bands: str, *, name: str, where: object) -> None:
@@ -220,7 +229,7 @@ def _whole_number(
     return int(text)
 
 
-def data_length(fields: Mapping[str, str], *, path: Path) -> int:
+def _data_length(fields: Mapping[str, str], *, path: Path) -> int:
     """Return how many bytes the data file must have, after checking the fields that say so."""
     sides = [_whole_number(fields, n, path=path, least=1) for n in ("samples", "lines", "bands")]
     offset = _whole_number(fields, "header offset", path=path, default=0)
@@ -276,7 +285,7 @@ def _check_values(fields: Mapping[str, str], *, path: Path) -> None:
 
 def check_length(fields: Mapping[str, str], *, header: Path, data: Path) -> list[str]:
     """Raise if the data file is shorter than its header says; note if it is longer."""
-    expected = data_length(fields, path=header)
+    wanted = _data_length(fields, path=header)
     length = data.stat().st_size
     compressed = _whole_number(fields, "file compression", path=header, default=0) != 0
     most = 1032 if compressed else 1  # no deflate stream shrinks by more than 1032 to 1
@@ -291,39 +300,6 @@ def check_length(fields: Mapping[str, str], *, header: Path, data: Path) -> list
             f"{data.name} is longer than its header says by {length - expected} bytes: not read."
         ]
     return []
-
-
-# Esri headers, which have the same ending.
-
-
-def is_esri_header(text: str) -> bool:
-    """Tell whether the text has the words an Esri header must have."""
-    return {"NROWS", "NCOLS"} <= set(_esri_fields(text))
-
-
-def check_esri_length(text: str, *, header: Path, data: Path) -> None:
-    """Raise if the data file is shorter than the Esri header says."""
-    fields = _esri_fields(text)
-    try:
-        rows, columns = int(fields["NROWS"]), int(fields["NCOLS"])
-        bands, bits = int(fields.get("NBANDS", 1)), int(fields.get("NBITS", 8))
-        expected = int(fields.get("SKIPBYTES", 0)) + -(-rows * columns * bands * bits // 8)
-    except ValueError as error:
-        raise FileError(f"{header} is an Esri header with a broken number: {error}.") from None
-    if min(rows, columns, bands, bits) < 1:
-        raise FileError(f"{header} is an Esri header without pixels: every size must be above 0.")
-    length = data.stat().st_size
-    if length < expected:
-        raise FileError(
-            f"{data} is shorter than its header says: the Esri header {header.name} describes "
-            f"{rows} rows x {columns} columns x {bands} bands of {bits} bits, {expected} bytes, "
-            f"but the file has {length}. Copy it again or correct the header."
-        )
-
-
-def _esri_fields(text: str) -> dict[str, str]:
-    pairs = (line.split(None, 1) for line in text.splitlines())
-    return {pair[0].upper(): pair[1].split()[0] for pair in pairs if len(pair) == 2}
 
 
 # Which header belongs to which data file.
@@ -351,28 +327,26 @@ def belongs(data: Path, header: Path) -> bool:
     others = [] if isinstance(data, RemotePath) else data_beside(header)
     if not marked and others in ([], [data]):
         return True  # the only one: a length that differs is said of it
-    length = _claimed_length(header)
-    if length is None or data.stat().st_size == length:
-        return not marked or length is not None
+    if not starts_with(header, b"ENVI"):
+        return not marked
+    length = _data_length(read_fields(header), path=header)
+    if data.stat().st_size == length:
+        return True
     return not marked and not any(other.stat().st_size == length for other in others)
 
 
-def _claimed_length(header: Path) -> int | None:
-    """Return how many bytes of data a header describes; None for one of another kind."""
-    text = read_text(header)
-    if text.startswith("ENVI"):
-        return data_length(parse_fields(text, path=header), path=header)
-    return None
-
-
-def data_of(header: Path) -> Path:
+def data_of(header: Path, suffixes: Collection[str] | None = None) -> Path:
     """Return the data file of a header: `x.hdr` has `x` or `x.anything`, `x.img.hdr` has `x.img`.
 
-    Of several files, the one with as many bytes as the header describes is taken.
+    Of several files, the one with as many bytes as the header describes is taken. A header that
+    describes a file of another format has one of `suffixes`.
     """
     if isinstance(header, RemotePath):
         raise FileError(f"{header} is the header of a scene. Give the URL of its data file.")
-    fitting = [path for path in data_beside(header) if belongs(path, header)]
+    if suffixes is None:
+        fitting = [path for path in data_beside(header) if belongs(path, header)]
+    else:
+        fitting = _named(header, {header.stem, *(header.stem + suffix for suffix in suffixes)})
     named = [path for path in fitting if path.name.lower() == header.stem.lower()]
     if not fitting:
         raise FileError(
@@ -395,17 +369,6 @@ def data_beside(header: Path) -> list[Path]:
         if path.name.lower() == stem
         or (path.stem.lower() == stem and path.suffix.lower() not in _COMPANIONS)
     ]
-
-
-def tiff_of(header: Path, suffixes: Iterable[str]) -> Path:
-    """Return the TIFF that a header beside it describes."""
-    tiffs = _named(header, {header.stem, *(header.stem + suffix for suffix in suffixes)})
-    if not tiffs:
-        raise FileError(
-            f"The TIFF that {header} describes is missing: looked for {header.stem}.tif in the "
-            "same folder. Put the two files side by side."
-        )
-    return tiffs[0]
 
 
 def _named(beside: Path, names: set[str]) -> list[Path]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from hsreject.io.maps import Raster
 
 TILE = 512
+ENVI_SUFFIXES = (".img", ".dat", ".bsq")
+_MOST_ENVI = 255  # the largest value that a header names
 # Column name, GDAL field type (0 integer, 2 string) and usage of a thematic attribute table.
 _COLUMNS = (
     ("Value", 0, 5), ("Class", 2, 2),
@@ -45,11 +48,6 @@ _RAMP = (
     "#00224e", "#1a386f", "#434e6c", "#61656f", "#7d7c78", "#9b9476", "#bcae6c", "#dec958",
     "#fee838",
 )  # fmt: skip
-
-
-def unused_name(value: int) -> str:
-    """Return the name of a value that is not a class, in formats that name every value."""
-    return f"unused {value}"
 
 
 @dataclass(frozen=True)
@@ -253,6 +251,8 @@ def side_files(path: Path, raster: Raster) -> list[str]:
     QGIS looks for a style under the name of the map without ``.tif``. One that a user has saved, or
     that belongs to another layer of this name, stays as it is.
     """
+    if path.suffix.lower() in ENVI_SUFFIXES:
+        return [path.with_suffix(".hdr").name, f"{path.name}.hdr", f"{path.name}.aux.xml"]
     styles = [path.with_suffix(_STYLE), *(_band_style(path, name) for name in raster.styles)]
     named = [f"{path.name}{suffix}" for suffix in (".aux.xml", ".ovr", ".msk")]
     ours = (one for one in styles if not one.is_file() or starts_with(one, _OUR_STYLE.encode()))
@@ -264,12 +264,49 @@ def _band_style(path: Path, band: str) -> Path:
     return path.with_name(f"{path.stem}_{band}{_STYLE}")
 
 
-def finish_geotiff(raster: Raster, plain: Path, path: Path) -> None:
+def check_envi(raster: Raster) -> None:
+    """Raise when an ENVI header cannot hold a map, before anything is computed."""
+    classes = {} if raster.categories is None else raster.categories.names
+    for name in classes.values() or raster.band_names:
+        if re.search(r"[,{}\n]", name) or not (name.strip() or raster.categories is None):
+            raise InputError(
+                f"An ENVI header cannot hold the name '{name}': commas and braces separate its "
+                "fields, and a class needs a name. Rename it, or write a GeoTIFF (.tif)."
+            )
+    if max(classes, default=0) > _MOST_ENVI:  # it names every value, and GDAL cuts long lists
+        raise InputError(
+            f"An ENVI header names every value up to {_MOST_ENVI} only (found {max(classes)}). "
+            "Number the classes from 1, or write a GeoTIFF (.tif)."
+        )
+
+
+def _finish_envi(raster: Raster, plain: Path, path: Path) -> None:
+    """Turn a plain GeoTIFF into an ENVI file; label maps become an ENVI classification."""
+    if raster.categories is not None:  # whose names GDAL takes over from the side file
+        plain.with_name(f"{plain.name}.aux.xml").write_bytes(raster.categories.to_pam())
+    with quiet_without_place():
+        rasterio.shutil.copy(plain, path, driver="ENVI", interleave="BSQ")
+        if path.stat().st_size < raster.bands.nbytes:  # rasterio does not tell if closing fails
+            raise RasterioIOError("the file is shorter than its pixels")
+        path.with_name(f"{path.name}.aux.xml").unlink(missing_ok=True)  # the header has it all
+        with rasterio.open(path) as file:
+            back = replace(raster.grid, transform=file.transform)
+    if not back.same_as(raster.grid):
+        raise InputError(
+            "An ENVI header cannot hold the transform of this map (pixels that are sheared or "
+            f"flipped: {tuple(raster.grid.transform)[:6]}). Write a GeoTIFF (.tif) instead."
+        )
+
+
+def finish(raster: Raster, plain: Path, path: Path) -> None:
     """Write the tiled, compressed file with overviews at `path`, and names and style beside it.
 
     Overviews of label maps take the most frequent value, so that they never show a class that is
     not there; those of float maps take the mean.
     """
+    if path.suffix.lower() in ENVI_SUFFIXES:
+        _finish_envi(raster, plain, path)
+        return
     labels = raster.categories is not None
     with quiet_without_place():
         rasterio.shutil.copy(

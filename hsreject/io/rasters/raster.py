@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,22 +26,22 @@ from hsreject.files import starts_with
 from hsreject.io import remote
 from hsreject.io.arrays import (
     AXES,
+    HDF5,
     Layer,
     Pixels,
     StoredScene,
     read_or_lazy,
     usable_nodata,
 )
-from hsreject.io.grid import Grid, grid_of_file, local_system, quiet_without_place
+from hsreject.io.grid import Grid, grid_of_file, quiet_without_place
 from hsreject.io.rasters import envi
 from hsreject.io.remote import RemotePath, as_path, gdal_name
-from hsreject.io.wavelengths import band_info, raster_notes
+from hsreject.io.wavelengths import band_info
 
 if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import NDArray
 
-HDF5 = b"\x89HDF\r\n\x1a\n"
 CLASSIC_NETCDF = (b"CDF\1", b"CDF\2", b"CDF\5")
 _MOST_BANDS = 10_000  # rasterio reads them in quadratic time; an infrared sounder has 8,461
 _SCALE_FACTOR = "reflectance scale factor"
@@ -54,9 +54,6 @@ _DRIVERS = {
 }
 """Formats that are known by their first bytes."""
 _TIFF_SUFFIXES = {".tif", ".tiff", ".gtiff", ".btf", ".tf8"}
-_PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
-
-
 _PLAIN = (*_TIFF, *_DRIVERS["HFA"], *_DRIVERS["JP2OpenJPEG"], HDF5, b"\x89PNG", b"\xff\xd8\xff")
 _TRUSTED: ContextVar[bool] = ContextVar("trusted virtual rasters", default=False)
 
@@ -81,89 +78,52 @@ class RasterSource:
         return str(self.header or self.path)
 
 
-def raster_source(path: Path) -> RasterSource:  # noqa: PLR0911  one for each kind
+def raster_source(path: Path) -> RasterSource:
     """Return how to open a raster, after checking what can be checked before GDAL opens it."""
     suffix = path.suffix.lower()
-    if suffix == envi.HEADER:
-        return _from_header(path)
     if suffix == ".vrt":
         return RasterSource(path, "VRT", parts=_named_files(path))
-    if isinstance(path, RemotePath) and path.only_by_gdal and suffix in _TIFF_SUFFIXES:
-        return RasterSource(path, "GTiff")
+    if suffix == envi.HEADER:
+        fields = envi.read_fields(path)
+        tiff = _describes_tiff(fields)
+        data = envi.data_of(path, _TIFF_SUFFIXES if tiff else None)
+        guess = f"The data file is {data.name}, found beside {path.name}."
+        return _with_header(data, path, fields, "GTiff" if tiff else "ENVI", guess)
     header = envi.header_of(path)
-    driver = next((name for name, marks in _DRIVERS.items() if starts_with(path, *marks)), None)
     # The first pixels of an ENVI file may look like the start of a TIFF: its header knows better.
     if header is not None and suffix not in _TIFF_SUFFIXES and envi.belongs(path, header):
-        return _pair(path, header, f"The header is {header.name}, found beside {path.name}.")
-    if driver == "GTiff":
-        return _tiff(path, header if suffix in _TIFF_SUFFIXES else None)
+        guess = f"The header is {header.name}, found beside {path.name}."
+        return _with_header(path, header, envi.read_fields(header), "ENVI", guess)
+    driver = next((name for name, marks in _DRIVERS.items() if starts_with(path, *marks)), None)
+    if driver == "GTiff" and header is not None and starts_with(header, b"ENVI"):
+        fields = envi.read_fields(header)
+        if _describes_tiff(fields):
+            return _with_header(path, header, fields, driver)
     if driver is not None:
         return RasterSource(path, driver)
-    target = path.resolve()  # the header may lie beside the file that a link leads to
-    if not path.is_symlink() or envi.header_of(target) is None:
-        raise _unknown_file(path, header)
-    source = raster_source(target)
-    return replace(source, guesses=(f"{path.name} is a link to {target}.", *source.guesses))
+    names = " and ".join(dict.fromkeys((f"{path.name}.hdr", f"{path.stem}.hdr")))
+    reason = f"has no header beside it: looked for {names}"
+    if header is not None:
+        reason = f"does not hold the pixels that {header.name} beside it describes"
+    raise FileError(
+        f"{path} is not a raster (GeoTIFF, ERDAS Imagine, JPEG 2000, ENVI), and {reason}. If it is "
+        "packed, unpack it; HDF5 and NetCDF files are opened with open_scene or open_dataset."
+    )
 
 
-def _from_header(header: Path) -> RasterSource:
-    text = envi.read_text(header)
-    if text.startswith("ENVI") and _describes_tiff(envi.parse_fields(text, path=header)):
-        return _tiff(envi.tiff_of(header, _TIFF_SUFFIXES), header)
-    data = envi.data_of(header)
-    used = envi.header_of(data)
-    if used is not None and used != header:
-        raise FileError(
-            f"{data} has two headers, {header.name} and {used.name}, and the second comes first. "
-            "Remove one of them."
-        )
-    return _pair(data, header, f"The data file is {data.name}, found beside {header.name}.")
-
-
-def _pair(data: Path, header: Path, guess: str) -> RasterSource:
+def _with_header(
+    data: Path, header: Path, fields: dict[str, str], driver: str, guess: str = ""
+) -> RasterSource:
     """Return the source of a data file and its header, which must fit each other."""
-    text = envi.read_text(header)
-    if not text.startswith("ENVI") and envi.is_esri_header(text):
-        envi.check_esri_length(text, header=header, data=data)
-        return RasterSource(data, "EHdr", header, guesses=(guess,))
-    fields = envi.parse_fields(text, path=header)
+    if driver != "ENVI":
+        guess = f"Bands are described by {header.name}, found beside {data.name}."
+        return RasterSource(data, driver, header, fields, (guess,))
     noted = envi.check_length(fields, header=header, data=data)
-    return RasterSource(data, "ENVI", header, fields, (guess, *noted))
-
-
-def _tiff(path: Path, header: Path | None) -> RasterSource:
-    """Return a TIFF as it is, or with the header that ENVI wrote beside it."""
-    text = "" if header is None else envi.read_text(header)
-    fields = envi.parse_fields(text, path=header or path) if text.startswith("ENVI") else {}
-    if header is None or not _describes_tiff(fields):
-        return RasterSource(path, "GTiff")
-    guess = f"Bands are described by {header.name}, found beside {path.name}."
-    return RasterSource(path, "GTiff", header, fields, (guess,))
+    return RasterSource(data, driver, header, fields, (guess, *noted))
 
 
 def _describes_tiff(fields: Mapping[str, str]) -> bool:
     return "tif" in fields.get("file type", "").lower()
-
-
-def _unknown_file(path: Path, header: Path | None) -> FileError:
-    for mark, name in _PACKED.items():
-        if starts_with(path, mark):
-            return FileError(f"{path} is packed ({name}). Unpack it and open what was in it.")
-    if starts_with(path, HDF5, *CLASSIC_NETCDF):
-        return FileError(
-            f"{path} is an HDF5 or NetCDF file of another kind than expected here. Open it with "
-            "open_dataset if hsreject wrote it, else with xarray, with the dims band, y and x."
-        )
-    if header is not None:
-        return FileError(
-            f"{path} does not hold the pixels that {header.name} beside it describes. Give the "
-            "file that does, or the header itself."
-        )
-    looked = " and ".join(dict.fromkeys((f"{path.name}.hdr", f"{path.stem}.hdr")))
-    return FileError(
-        f"{path} is not a GeoTIFF, ERDAS Imagine, JPEG 2000, .mat or .npy file, and has no header "
-        f"beside it: looked for {looked}."
-    )
 
 
 # Virtual rasters, which name other files: a stranger's could name any.
@@ -261,15 +221,18 @@ class RasterInfo:
     fields: dict[str, str]  # of ENVI: from the header, or from the tags of the file
     grain: tuple[int, int]  # rows and columns that are stored together
     has_mask: bool  # the file holds a mask of pixels with data, or one per band
-    common_nodata: bool  # a pixel has no data only where every band has its nodata value
     n_control_points: int  # ground control points, which are not used
-    local_system: str  # name of a system of coordinates without a place on the earth: not used
     length: int | None  # bytes of the files that hold the pixels; None where nobody knows
 
     @property
     def n_bands(self) -> int:
         """Number of bands."""
         return len(self.bands)
+
+    @property
+    def format(self) -> str:
+        """What people call it."""
+        return f"{self.driver} {self.layout}"
 
     @property
     def nodata(self) -> float | None:
@@ -291,7 +254,7 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
         _check_claims(dataset, source)
         dtype = np.dtype(dataset.dtypes[0])
         bands = _bands(dataset, dtype)
-        masks = [set(flags) for flags in dataset.mask_flag_enums]
+        plain = ({MaskFlags.all_valid}, {MaskFlags.nodata})
         return RasterInfo(
             source=source,
             name=name,
@@ -303,10 +266,8 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
             fields=source.fields
             or envi.fields_from_tags(dataset.tags(ns="ENVI"), dataset.tags(), len(bands)),
             grain=dataset.block_shapes[0],
-            has_mask=any(not flags & {MaskFlags.all_valid, MaskFlags.nodata} for flags in masks),
-            common_nodata={MaskFlags.per_dataset, MaskFlags.nodata} <= masks[0],
+            has_mask=any(set(flags) not in plain for flags in dataset.mask_flag_enums),
             n_control_points=len(dataset.gcps[0]),
-            local_system=local_system(dataset.crs),
             length=_length(source),
         )
 
@@ -400,7 +361,7 @@ def raster_layer(info: RasterInfo, *, masked: bool = False) -> Layer:
             driver=info.driver,
         )
     together = info.n_bands if info.layout in {"pixel", "bip"} else 1
-    described = (info.source.path, "", AXES, opened.shape, opened.dtype, info.driver)
+    described = (info.source.path, "", AXES, opened.shape, opened.dtype, info.format)
     read = partial(_read_opened, opened.variable)
     return Layer(*described, read, (together, *info.grain), info.length)
 
@@ -420,13 +381,12 @@ def raster_pixels(
     """Return the pixels of a raster; `nodata` is a value that GDAL does not know of."""
     # GDAL compares floats with nodata as they were rounded, but overlooks it beside a mask in the
     # file and in 64-bit integers; comparing integers here takes half the memory, too
-    by_value = info.has_mask or (info.dtype.kind in "iu" and not info.common_nodata)
+    by_value = info.has_mask or info.dtype.kind in "iu"
     fill = tuple(band.nodata if by_value else None for band in info.bands)
     if info.nodata is None:
         fill = (nodata,) * info.n_bands
-    masked = info.has_mask or info.common_nodata or (info.nodata is not None and not by_value)
-    layer = raster_layer(info, masked=masked)
-    return Pixels.of((layer,), gain=gain, offset=offset, fill=fill)
+    masked = info.has_mask or (info.nodata is not None and not by_value)
+    return Pixels.of(raster_layer(info, masked=masked), gain=gain, offset=offset, fill=fill)
 
 
 def read_pixels(info: RasterInfo, *, chunks: Any = None) -> Any:
@@ -442,30 +402,48 @@ def read_raster_scene(path: Path) -> StoredScene:
     info = raster_info(raster_source(path))
     bands = band_info(info)
     gain, offset, note_on_scale = _stated_scale(info)
-    nodata, note_on_nodata = _stated_nodata(info)
-    pixels = raster_pixels(info, nodata=nodata, gain=gain, offset=offset)
-    attrs: dict[str, Any] = {
-        "source": info.source.path.name,
-        "format": f"{info.driver} {info.layout}",
-        "type_in_file": str(info.dtype),
-    }
-    if "acquisition time" in info.fields:
-        attrs["acquisition_time"] = info.fields["acquisition time"]
-    if nodata is not None:
-        attrs["nodata_in_file"] = nodata
-    notes = (*raster_notes(info), *bands.notes, note_on_scale, note_on_nodata)
-    return StoredScene(pixels, bands, attrs, tuple(filter(None, notes)), place=info.grid)
-
-
-def _stated_nodata(info: RasterInfo) -> tuple[float | None, str]:
-    """Return the nodata value of a file, maybe only in its ENVI fields, and what to note of it."""
+    nodata, note_on_nodata = info.nodata, ""
     stated = info.fields.get("data ignore value")
-    if info.nodata is not None or stated is None:
-        return info.nodata, ""
-    value = envi.number(stated, name="data ignore value", where=str(info.source.path))
-    if usable_nodata(value, info.dtype) is None:
-        return None, f"The data ignore value {stated} cannot occur in {info.dtype} pixels: ignored."
-    return value, ""
+    if nodata is None and stated is not None:
+        value = envi.number(stated, name="data ignore value", where=str(info.source.path))
+        nodata = usable_nodata(value, info.dtype)
+        if nodata is None:
+            note_on_nodata = f"The data ignore value {stated} cannot occur in {info.dtype} pixels."
+    return StoredScene(
+        pixels=raster_pixels(info, nodata=nodata, gain=gain, offset=offset),
+        bands=bands,
+        place=info.grid,
+        attrs={
+            "source": info.source.path.name,
+            "type_in_file": str(info.dtype),
+            "nodata_in_file": nodata,
+            "acquisition_time": info.fields.get("acquisition time"),
+        },
+        notes=(*raster_notes(info), *filter(None, (note_on_scale, note_on_nodata))),
+    )
+
+
+def raster_notes(info: RasterInfo) -> Iterator[str]:
+    """Yield a sentence about each thing that a raster says and that cannot simply be followed."""
+    yield from info.source.guesses
+    header, crs, transform = info.source.fields, info.grid.crs, info.grid.transform
+    unplaced = transform == Affine.identity()
+    if unplaced and info.n_control_points:
+        yield (
+            f"The file lies on the map by {info.n_control_points} ground control points only, "
+            "which are not used: warp it first, for example with gdalwarp."
+        )
+    elif unplaced and header.get("map info"):
+        yield "The map info of the header is not understood: no place on a map."
+    if crs is not None and crs.is_geographic and max(abs(transform.c) / 4, abs(transform.f)) > 180:
+        yield "The coordinates are not degrees, as the reference system says: correct one of them."
+    if crs is None and header.get("coordinate system string"):
+        yield "The coordinate system string of the header is not understood: not used."
+    for number, band in enumerate(info.bands, start=1):
+        if band.alpha:
+            yield f"Band {number} is an alpha channel: no data where it is 0, and no band of light."
+    if info.source.driver == "ENVI" and info.dtype.itemsize > 1 and "byte order" not in header:
+        yield "The header does not tell the byte order: read as little endian (0)."
 
 
 def _stated_scale(info: RasterInfo) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
@@ -478,28 +456,23 @@ def _stated_scale(info: RasterInfo) -> tuple[NDArray[np.float64], NDArray[np.flo
     gain, offset = np.array([(band.scale, band.offset) for band in info.bands], dtype=float).T
     if np.all(gain == 1) and not offset.any():
         # GDAL reads the header of an ENVI file, not the one beside a TIFF
-        listed = (
+        listed = [
             envi.band_numbers(info.source.fields, name, n_bands=info.n_bands, where=where)
             for name in ("data gain values", "data offset values")
-        )
-        gain, offset = (
-            np.array(numbers or plain)
-            for numbers, plain in zip(listed, (gain, offset), strict=True)
-        )
+        ]
+        gain = gain if listed[0] is None else listed[0]
+        offset = offset if listed[1] is None else listed[1]
     text = info.fields.get(_SCALE_FACTOR)
     if not text:
         return gain, offset, ""
-    try:
-        factor = float(text)
-    except ValueError:
-        factor = np.nan
+    factor = envi.number(text, name=_SCALE_FACTOR, where=where)
     if not (np.isfinite(factor) and factor > 0):
         raise FileError(f"{where}: '{_SCALE_FACTOR} = {text[:40]}' must be a number above 0.")
+    doubly = bool(np.any(gain != 1) or offset.any())
     note = (
         f"The file has band gains or offsets and a {_SCALE_FACTOR} ({factor:g}): only the factor "
         "was applied."
     )
-    doubly = bool(np.any(gain != 1) or offset.any())
     return np.full(info.n_bands, 1 / factor), np.zeros(info.n_bands), note if doubly else ""
 
 
