@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import dask.array as da
 import numpy as np
@@ -44,21 +44,11 @@ class ClassCount:
 
 @dataclass(frozen=True)
 class Description:
-    """What was understood of a file.
+    """What was understood of a file."""
 
-    Parameters
-    ----------
-    rows : tuple of (str, str)
-        What is known and its value, in the order in which people ask.
-    classes : tuple of ClassCount
-        The classes of a label map.
-    guesses : tuple of str
-        What the file did not say and had to be decided.
-    """
-
-    rows: tuple[tuple[str, str], ...]
-    classes: tuple[ClassCount, ...] = ()
-    guesses: tuple[str, ...] = ()
+    rows: tuple[tuple[str, str], ...]  # what is known and its value, in the order people ask
+    classes: tuple[ClassCount, ...] = ()  # of a label map
+    guesses: tuple[str, ...] = ()  # what the file did not say and had to be decided
 
 
 def describe(
@@ -157,14 +147,11 @@ def _content(cube: xr.DataArray) -> tuple[NDArray[np.bool_], list[tuple[str, str
     stated = schema.good_bands(cube)
     n_bands = cube.sizes[schema.BAND]
 
-    def extreme(best: np.ufunc) -> Any:
-        def chunk(values: NDArray[Any], axis: Any, keepdims: bool) -> Any:  # noqa: FBT001
-            return best.reduce(values, axis=axis, keepdims=keepdims)
-
-        return da.reduction(cube.data, chunk, chunk, axis=(1, 2), dtype=cube.dtype)
-
     # fmin and fmax skip NaN, and are NaN without a warning where a band has nothing else
-    low, high = extreme(np.fmin), extreme(np.fmax)
+    low, high = (
+        da.reduction(cube.data, best.reduce, best.reduce, axis=(1, 2), dtype=cube.dtype)
+        for best in (np.fmin, np.fmax)
+    )
     # in how many good bands each pixel has data: as a histogram, which is small
     present = cube.isel({schema.BAND: stated}).notnull().sum(schema.BAND, dtype=np.int32).data
     pixels_with = da.histogram(present, bins=np.arange(n_bands + 2))[0]
@@ -193,18 +180,12 @@ def _content(cube: xr.DataArray) -> tuple[NDArray[np.bool_], list[tuple[str, str
 def _describe_scene(
     cube: xr.DataArray, good: NDArray[np.bool_], content: list[tuple[str, str]], notes: list[str]
 ) -> Description:
+    bad = "none" if good.all() else f"{(~good).sum()} of {good.size} ({_numbers(~good)})"
     rows = (
-        ("File", str(cube.attrs["source"])),
-        ("Holds", "a scene"),
-        *([("Product", str(cube.attrs["product"]))] if "product" in cube.attrs else []),
-        ("Format", str(cube.attrs["format"])),
-        ("Size", f"{_size(cube)} x {cube.sizes[schema.BAND]} bands"),
-        ("Type", _type(cube)),
-        *_place(cube),
+        *_common(cube, "a scene"),
         ("Wavelengths", _range(cube, schema.WAVELENGTH)),
         ("Band widths", _range(cube, schema.FWHM)),
-        ("Bad bands", _bad_bands(good)),
-        ("Nodata value", _nodata(cube)),
+        ("Bad bands", bad),
         *([("Masks", str(cube.attrs["masks"]))] if "masks" in cube.attrs else []),
         ("Scaling", str(cube.attrs.get("scaling", "none given"))),
         *content,
@@ -222,33 +203,19 @@ def _describe_labels(labels: xr.DataArray, *, raster: Path | None) -> Descriptio
         ClassCount(value, name, color, int(counts[value]))
         for value, name, color in zip(table.values, table.names, table.colors, strict=True)
     )
-    rows = (
-        ("File", str(labels.attrs["source"])),
-        ("Holds", "labels"),
-        ("Format", str(labels.attrs["format"])),
-        ("Size", _size(labels)),
-        ("Type", _type(labels)),
-        *_place(labels),
-        ("Nodata value", _nodata(labels)),
-        ("Classes", str(len(table))),
-        *_pixels(labels, sum(entry.n_pixels for entry in classes), raster),
-    )
-    return Description(rows, classes, tuple(guesses))
-
-
-def _pixels(labels: xr.DataArray, n_labelled: int, raster: Path | None) -> list[tuple[str, str]]:
-    """Return how many pixels have a class; of a map with rejection also how many are rejected."""
+    n_labelled = sum(entry.n_pixels for entry in classes)
     share = f"{n_labelled} of {labels.size} pixels"
-    meanings = {} if raster is None else stated_classes(raster_source(raster)).names
-    if raster is None or meanings.get(0) != "rejected":
-        return [("With reference", share)]
-    whole = open_map(raster)
-    n_missing = int((whole == schema.nodata_label(whole.dtype)).sum())
-    return [
-        ("With a class", share),
-        ("Rejected", f"{labels.size - n_labelled - n_missing} pixels"),
-        ("Without data", f"{n_missing} pixels"),
-    ]
+    pixels = [("With reference", share)]
+    if raster and stated_classes(raster_source(raster)).names.get(0) == "rejected":
+        whole = open_map(raster)
+        n_missing = int((whole == schema.nodata_label(whole.dtype)).sum())
+        pixels = [
+            ("With a class", share),
+            ("Rejected", f"{labels.size - n_labelled - n_missing} pixels"),
+            ("Without data", f"{n_missing} pixels"),
+        ]
+    rows = (*_common(labels, "labels"), ("Classes", str(len(table))), *pixels)
+    return Description(rows, classes, tuple(guesses))
 
 
 def _describe_features(path: Path, layer: str | None) -> Description:
@@ -263,29 +230,34 @@ def _describe_features(path: Path, layer: str | None) -> Description:
     return Description(rows)
 
 
-def _nodata(array: xr.DataArray) -> str:
-    value = array.attrs.get("nodata_in_file")
-    if value is None:
-        return "none given"
-    whole = np.dtype(array.attrs["type_in_file"]).kind in "iu" and float(value).is_integer()
-    return str(int(value) if whole else value)
-
-
-def _size(array: xr.DataArray) -> str:
-    return f"{array.sizes[schema.Y]} rows x {array.sizes[schema.X]} columns"
-
-
-def _type(array: xr.DataArray) -> str:
-    stored = str(array.attrs["type_in_file"])
-    return stored if stored == array.dtype else f"{stored} in the file, {array.dtype} as read"
+def _common(array: xr.DataArray, holds: str) -> list[tuple[str, str]]:
+    """Return what is said of scenes and labels alike."""
+    attrs, stored = array.attrs, str(array.attrs["type_in_file"])
+    size = f"{array.sizes[schema.Y]} rows x {array.sizes[schema.X]} columns"
+    if schema.BAND in array.sizes:
+        size += f" x {array.sizes[schema.BAND]} bands"
+    nodata = attrs.get("nodata_in_file", "none given")
+    if np.dtype(stored).kind in "iu" and not isinstance(nodata, str):
+        nodata = int(nodata)
+    return [
+        ("File", str(attrs["source"])),
+        ("Holds", holds),
+        *([("Product", str(attrs["product"]))] if "product" in attrs else []),
+        ("Format", str(attrs["format"])),
+        ("Size", size),
+        (
+            "Type",
+            stored if stored == array.dtype else f"{stored} in the file, {array.dtype} as read",
+        ),
+        *_place(array),
+        ("Nodata value", str(nodata)),
+    ]
 
 
 def _place(array: xr.DataArray) -> list[tuple[str, str]]:
-    table = LookupTable.of(array)
+    table, grid = LookupTable.of(array), Grid.of(array)
     if table is not None:
-        place = f"sensor geometry; maps are written with {table.grid}"
-        return [("Reference system", place)]
-    grid = Grid.of(array)
+        return [("Reference system", f"sensor geometry; maps are written with {table.grid}")]
     if not grid.georeferenced:
         return [("Reference system", "none: no place on a map")]
     a, b, c, d, e, f = grid.transform[:6]
@@ -306,13 +278,8 @@ def _range(cube: xr.DataArray, name: str) -> str:
     return f"{np.nanmin(values):.6g} to {np.nanmax(values):.6g} nm{steps}"
 
 
-def _bad_bands(good: NDArray[np.bool_]) -> str:
-    """Return how many bands are bad, and which: "3 of 224 (1, 5-6)"."""
-    return "none" if good.all() else f"{(~good).sum()} of {good.size} ({_numbers(~good)})"
-
-
-def _numbers(mask: NDArray[np.bool_]) -> str:
-    """Return the numbers of the bands in a mask, runs joined: "1, 5-6"."""
+def _numbers(chosen: NDArray[np.bool_]) -> str:
+    """Return the numbers of the chosen bands, runs joined: "1, 5-6"."""
     numbers = np.flatnonzero(mask) + 1
     runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
     return ", ".join(f"{run[0]}" if run.size == 1 else f"{run[0]}-{run[-1]}" for run in runs)

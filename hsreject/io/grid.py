@@ -65,30 +65,23 @@ class Grid:
 
     def stated(self, transform: Affine | Sequence[float] | None, crs: Any) -> Grid:
         """Return this grid with the transform and the reference system that a caller gave."""
-        grid = self
-        if transform is not None:
-            try:
-                affine = Affine(*(float(number) for number in transform[:6]))
-            except (TypeError, ValueError):
-                affine = None
-            if affine is not None and affine.a and affine.d and affine.c == affine.e == 0:
-                affine = None  # these are in the order of GDAL
-            if affine is None or affine.is_degenerate or not np.isfinite(affine[:6]).all():
-                raise InputError(
-                    "transform must be six numbers that span an area, as rasterio orders them: "
-                    f"(a, b, c, d, e, f) with x = a column + b row + c (got {transform!r}). "
-                    "GDAL's order is turned with affine.Affine.from_gdal(*numbers)."
-                )
-            grid = replace(grid, transform=affine)
-        if crs is not None:
-            try:
-                grid = replace(grid, crs=CRS.from_user_input(crs))
-            except (CRSError, ValueError) as error:
-                raise InputError(
-                    f"crs {crs!r} is not a reference system ({str(error).rstrip('.')}). Give an "
-                    "EPSG code such as 'EPSG:32633', WKT, or a CRS of rasterio or pyproj."
-                ) from error
-        return grid
+        try:
+            corner = self.transform if transform is None else Affine(*map(float, transform[:6]))
+            system = self.crs if crs is None else CRS.from_user_input(crs)
+        except (TypeError, ValueError, CRSError) as error:
+            raise InputError(
+                f"transform {transform!r} must be six numbers (a, b, c, d, e, f) and crs {crs!r} a "
+                "reference system, such as 'EPSG:32633', WKT, or a CRS of rasterio or pyproj "
+                f"({str(error).rstrip('.')})."
+            ) from error
+        by_gdal = corner.a and corner.d and corner.c == corner.e == 0
+        if by_gdal or corner.is_degenerate or not np.isfinite(corner[:6]).all():
+            raise InputError(
+                "transform must span an area, in the order of rasterio: (a, b, c, d, e, f) with "
+                f"x = a column + b row + c (got {transform!r}). GDAL's order is turned with "
+                "affine.Affine.from_gdal(*numbers)."
+            )
+        return replace(self, transform=corner, crs=system)
 
     @property
     def georeferenced(self) -> bool:

@@ -378,38 +378,28 @@ def stated_classes(source: RasterSource, *, nodata: float | None = None) -> Stat
     GDAL has them in many forms (ENVI `class names`, GeoTIFF category names, attribute tables), but
     writes all of them in the same words into a virtual raster: that is what is read here.
     """
-    root = ET.fromstring(virtual_raster(source))  # noqa: S314  written by GDAL
-    band = root.find("VRTRasterBand")
+    band = ET.fromstring(virtual_raster(source)).find("VRTRasterBand")  # noqa: S314  by GDAL
     if band is None:
         return StatedClasses()
-    names = {
-        value: (element.text or "").strip()
-        for value, element in enumerate(band.iterfind("CategoryNames/Category"))
-    }
+    names = dict(enumerate(e.text or "" for e in band.iterfind("CategoryNames/Category")))
     colors = {
-        value: _hex(*(float(entry.get(channel, 0)) for channel in ("c1", "c2", "c3")))
+        value: "#" + "".join(f"{int(entry.get(c, 0)) & 255:02x}" for c in ("c1", "c2", "c3"))
         for value, entry in enumerate(band.iterfind("ColorTable/Entry"))
     }
-    table = band.find("GDALRasterAttributeTable")
-    tagged = _tagged_classes(band)
-    names = names or (_attribute_table(table) if table is not None else {}) or tagged.names
-    named = {value: name for value, name in names.items() if name and value != nodata}
-    return StatedClasses(named, colors or tagged.colors, tagged.groups)
-
-
-def _tagged_classes(band: ET.Element) -> StatedClasses:
-    """Return the classes that hsreject keeps inside a GeoTIFF, for when its side file got lost."""
+    # what hsreject keeps inside a GeoTIFF, for when its side file got lost
     tags = {tag.get("key"): tag.text or "" for tag in band.iterfind("Metadata/MDI")}
-    try:
+    tagged = ClassTable.plain([])
+    with suppress(KeyError, TypeError, ValueError):  # not tags of ours
         values = [int(value) for value in tags["flag_values"].split()]
-        names = [str(name) for name in json.loads(tags["class_names"])]
-        table = ClassTable.from_names(names, values=values, colors=tags["flag_colors"].split())
-    except (KeyError, TypeError, ValueError):  # not a tag of ours
-        return StatedClasses()
-    named = dict(zip(values, names, strict=True))
+        texts = [str(name) for name in json.loads(tags["class_names"])]
+        tagged = ClassTable.from_names(texts, values=values, colors=tags["flag_colors"].split())
     zero = {schema.NO_REFERENCE: tags.get(schema.ZERO_MEANING, "")}
-    colors = dict(zip(values, table.colors, strict=True))
-    return StatedClasses(zero | named, colors, tags.get(GROUPS_ATTRIBUTE, ""))
+    own = zero | dict(zip(tagged.values, tagged.names, strict=True)) if tagged.values else {}
+    table = band.find("GDALRasterAttributeTable")
+    names = names or (_attribute_table(table) if table is not None else {}) or own
+    named = {v: name.strip() for v, name in names.items() if name.strip() and v != nodata}
+    colors = colors or dict(zip(tagged.values, tagged.colors, strict=True))
+    return StatedClasses(named, colors, tags.get(GROUPS_ATTRIBUTE, "") if tagged.values else "")
 
 
 def _attribute_table(table: ET.Element) -> dict[int, str]:
@@ -431,7 +421,3 @@ def _attribute_table(table: ET.Element) -> dict[int, str]:
             if name_at is not None and float(value).is_integer():
                 names[int(float(value))] = cells[name_at]
     return names
-
-
-def _hex(red: float, green: float, blue: float) -> str:
-    return "#" + "".join(f"{min(max(round(c), 0), 255):02x}" for c in (red, green, blue))

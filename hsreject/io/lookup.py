@@ -49,34 +49,18 @@ class Located(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LookupTable:
-    """Which pixel of the sensor each pixel of a map shows.
+    """Which pixel of the sensor each pixel of a map shows."""
 
-    Parameters
-    ----------
-    path : Path
-        The HDF5 file that holds the table.
-    row_name, column_name : str
-        Its arrays (y, x) on the grid of the map: row and column of the sensor, counted from 1. Of a
-        swath, its arrays (y, x) of the sensor: latitude and longitude of its pixels.
-    swath : bool
-        Whether the file has latitude and longitude instead of a table.
-    infilled : bool
-        Whether a negative number points at a pixel, too: one that fills a gap from beside it.
-        0 never does.
-    grid : Grid
-        The map.
-    rows, columns : array of int
-        Which rows and columns of the sensor an image shows, counted from 0.
-    """
-
-    path: Path
+    path: Path  # the HDF5 file that holds the table
+    # its arrays (y, x) on the grid of the map: row and column of the sensor, counted from 1; of a
+    # swath, its arrays (y, x) of the sensor: latitude and longitude of its pixels
     row_name: str
     column_name: str
-    infilled: bool
-    grid: Grid
-    rows: NDArray[np.integer]
+    infilled: bool  # whether a negative number points at a pixel, too: one that fills a gap
+    grid: Grid  # the map
+    rows: NDArray[np.integer]  # which rows and columns of the sensor an image shows, from 0
     columns: NDArray[np.integer]
-    swath: bool = False
+    swath: bool = False  # whether the file has latitude and longitude instead of a table
 
     @classmethod
     def of(cls, array: xr.DataArray) -> LookupTable | None:
@@ -85,25 +69,23 @@ class LookupTable:
             return None
         stated = json.loads(str(array.coords[LOOKUP_TABLE].values))
         crs = CRS.from_wkt(stated["crs"]) if stated["crs"] else None
-        transform = Affine.from_gdal(*stated["transform"])
-        height, width = stated["shape"]
+        grid = Grid(*stated["shape"], Affine.from_gdal(*stated["transform"]), crs)
+        rows, columns = (array.coords[name].values for name in (SENSOR_ROW, SENSOR_COLUMN))
         return cls(
             as_path(stated["path"]),
-            stated["row_name"],
-            stated["column_name"],
+            *stated["names"],
             stated["infilled"],
-            Grid(height, width, transform, crs),
-            array.coords[SENSOR_ROW].values,
-            array.coords[SENSOR_COLUMN].values,
-            stated.get("swath", False),
+            grid,
+            rows,
+            columns,
+            stated["swath"],
         )
 
     def attach(self, array: xr.DataArray) -> xr.DataArray:
         """Return an image of these rows and columns with what leads back to the table."""
         stated = {
             "path": str(self.path),
-            "row_name": self.row_name,
-            "column_name": self.column_name,
+            "names": (self.row_name, self.column_name),
             "infilled": self.infilled,
             "swath": self.swath,
             "shape": (self.grid.height, self.grid.width),
@@ -207,9 +189,7 @@ def located_swath(group: Mapping[str, h5py.Dataset], layer: Layer) -> Located:
     arrays = [group[names[name]] for name in ("latitude", "longitude") if name in names]
     if len(arrays) != 2 or any(array.shape != layer.shape[1:] for array in arrays):
         return Located(None, ("Pixels without a place: maps stay in sensor geometry.",))
-    latitude, longitude = (np.asarray(array[()], dtype=np.float64) for array in arrays)
-    crs = _crs_of_swath(*_known_places(latitude, longitude)[1:])
-    grid = None if crs is None else _grid_of_swath(latitude, longitude, crs)
+    grid = _grid_of_swath(*(np.asarray(array[()], dtype=np.float64) for array in arrays))
     if grid is None:
         return Located(None, ("Latitudes and longitudes of the file make no map: not used.",))
     note = (
@@ -222,42 +202,29 @@ def located_swath(group: Mapping[str, h5py.Dataset], layer: Layer) -> Located:
     return Located(table, (note,))
 
 
-def _known_places(
-    latitude: NDArray[np.float64], longitude: NDArray[np.float64]
-) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
-    """Return where there is a place on the earth, and these; 180 degrees may lie in between."""
+def _onto_plane(
+    latitude: NDArray[np.float64], longitude: NDArray[np.float64], crs: CRS | None
+) -> tuple[NDArray[np.bool_], NDArray[np.float64], CRS]:
+    """Return which pixels have a place, x and y of these in a reference system, and that.
+
+    By default it is the UTM zone of the swath, or degrees where the swath is wider than a zone.
+    """
     placed = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)
     across, down = longitude[placed], latitude[placed]
     # a scene across the date line: counted from 0 to 360 its longitudes are one piece
     if across.size and np.ptp(across) > 180:
         across = across % 360
-    return placed, across, down
-
-
-def _crs_of_swath(longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> CRS | None:
-    if longitude.size < 2:
-        return None
-    if np.ptp(longitude) > 6 or np.abs(latitude).max() > 80:
-        return CRS.from_epsg(4326)
-    middle = (float(np.median(longitude)) + 180) % 360
-    return CRS.from_epsg((32600 if np.median(latitude) >= 0 else 32700) + int(middle // 6) + 1)
-
-
-def _onto_plane(
-    latitude: NDArray[np.float64], longitude: NDArray[np.float64], crs: CRS
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return which pixels have a place, and x and y of these in a reference system."""
-    placed, across, down = _known_places(latitude, longitude)
-    if crs.is_projected:
+    if crs is None and across.size and np.ptp(across) <= 6 and np.abs(down).max() <= 80:
+        zone = int((float(np.median(across)) + 180) % 360 // 6) + 1
+        crs = CRS.from_epsg((32600 if np.median(down) >= 0 else 32700) + zone)
+    if crs is not None and crs.is_projected:
         across, down = map(np.array, transform_coordinates(CRS.from_epsg(4326), crs, across, down))
-    return placed, np.column_stack([across, down])
+    return placed, np.column_stack([across, down]), crs or CRS.from_epsg(4326)
 
 
-def _grid_of_swath(
-    latitude: NDArray[np.float64], longitude: NDArray[np.float64], crs: CRS
-) -> Grid | None:
+def _grid_of_swath(latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> Grid | None:
     """Return the map around the pixels of a swath, its pixels as large as those of the sensor."""
-    placed, places = _onto_plane(latitude, longitude, crs)
+    placed, places, crs = _onto_plane(latitude, longitude, None)
     plane = np.full((*placed.shape, 2), np.nan)
     plane[placed] = places
     steps = [np.hypot(*np.diff(plane, axis=axis).reshape(-1, 2).T) for axis in (0, 1)]
@@ -280,8 +247,7 @@ def _nearest(
     """Return row and column, from 1, of the pixel of a swath that is nearest to each of a map."""
     from scipy.spatial import cKDTree  # noqa: PLC0415  (slow)
 
-    crs = grid.crs or CRS.from_epsg(4326)
-    placed, places = _onto_plane(latitude.astype(float), longitude.astype(float), crs)
+    placed, places, crs = _onto_plane(latitude.astype(float), longitude.astype(float), grid.crs)
     size = grid.transform.a
     # degrees of longitude are shorter than those of latitude
     shrink = 1.0 if crs.is_projected else np.cos(np.radians(places[:, 1].mean()))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import h5netcdf
+import h5py
 import numpy as np
 import xarray as xr
 from dask.base import is_dask_collection
@@ -17,7 +18,7 @@ from xarray.backends import H5NetCDFStore
 from hsreject import schema
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_heaps, existing, reading, replacing
-from hsreject.io.arrays import check_claim, unread
+from hsreject.io.arrays import check_claim, open_hdf5, unread
 from hsreject.io.grid import Grid
 
 _GRID_MAPPING = "spatial_ref"
@@ -74,17 +75,12 @@ def write_dataset(
         )
     if target.suffix.lower() not in {".nc", ".nc4"}:
         raise InputError(f"A dataset is written as NetCDF: '{target.name}' must end in .nc.")
+    if not is_dask_collection(dataset):
+        return write_tree(xr.DataTree(dataset), target, overwrite=overwrite)
     ready, encoding = _ready(dataset)
     ready.attrs = {"Conventions": "CF-1.11", **ready.attrs}
     with replacing(target, overwrite=overwrite) as work:
-        if is_dask_collection(ready):
-            ready.to_netcdf(work, engine="h5netcdf", encoding=encoding)
-            return target
-        # On a full disk HDF5 crashes the process, so the file is made in memory and then written.
-        memory = io.BytesIO()
-        with h5netcdf.File(memory, "w") as file:
-            ready.dump_to_store(H5NetCDFStore(file), encoding=encoding)
-        work.write_bytes(memory.getbuffer())
+        ready.to_netcdf(work, engine="h5netcdf", encoding=encoding)
     return target
 
 
@@ -124,6 +120,7 @@ def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool 
     ...     open_tree(f"{folder}/result.nc").load()["part/x"].item()
     2
     """
+    # On a full disk HDF5 crashes the process, so the file is made in memory and then written.
     memory = io.BytesIO()
     with h5netcdf.File(memory, "w") as file:
         for node in tree.subtree:
@@ -165,7 +162,7 @@ def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset
     """
     file = existing(path)
     with reading(file):
-        check_heaps(file)
+        _check(file)
         stored = xr.open_dataset(file, **_AS_STORED)
     dataset = _as_written(stored, file)
     return dataset if chunks is None else dataset.chunk(chunks)
@@ -186,11 +183,28 @@ def open_tree(path: str | PathLike[str]) -> xr.DataTree:
     """
     file = existing(path)
     with reading(file):
-        check_heaps(file)
+        _check(file)
         tree = xr.open_datatree(file, **_AS_STORED)
     for node in tree.subtree:
         node.dataset = _as_written(node.to_dataset(inherit=False), file)
     return tree
+
+
+def _check(path: Path) -> None:
+    """Raise where HDF5 would read for ever, or make room for texts longer than the file."""
+    check_heaps(path)
+    length = path.stat().st_size
+
+    def check_texts(name: str, entry: Any) -> None:
+        # an entry of variable length is kept as its length, and where it is
+        if isinstance(entry, h5py.Dataset) and entry.dtype.kind == "O" and entry.id.get_offset():
+            kept = np.dtype([("length", "<u4"), ("address", "V12")])
+            texts = np.fromfile(path, kept, entry.size, offset=entry.id.get_offset())
+            if np.any(texts["length"] > length):
+                raise FileError(f"{path} is damaged: '{name}' claims to be longer than the file.")
+
+    with open_hdf5(path) as file:
+        file.visititems(check_texts)
 
 
 def _as_written(stored: xr.Dataset, path: Path) -> xr.Dataset:

@@ -223,11 +223,7 @@ def number_classes(
 
 
 def burn(
-    features: Features,
-    numbers: NDArray[np.int64],
-    grid: Grid,
-    *,
-    path: Path,
+    features: Features, numbers: NDArray[np.int64], grid: Grid, *, path: Path
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], tuple[str, ...]]:
     """Return maps on a grid, the class and the polygon of each pixel by number, and notes.
 
@@ -244,19 +240,46 @@ def burn(
             f"The features of {path} do not overlap the scene: they reach from ({west:.10g}, "
             f"{south:.10g}) to ({east:.10g}, {north:.10g}); the scene has {grid}."
         )
-    _check_overlaps(features, near, geometries, numbers, grid, path)
-    hidden = np.setdiff1d(np.arange(len(near)), top)
+    shown = set(top.ravel().tolist())
+    # pixels in features of several classes: nobody knows which one is right
+    first = np.full((grid.height, grid.width), -1)
+    for number in np.unique(numbers[near]):
+        ours = _last_feature(geometries, np.flatnonzero(numbers[near] == number), grid)
+        if (shared := (first >= 0) & (ours >= 0)).any():
+            one, other = (
+                f"number {features.rows[which]} of class {features.classes[which]}"
+                for which in (near[first[shared][0]], near[ours[shared][0]])
+            )
+            raise InputError(
+                f"Features of different classes overlap in {path}: {one} and {other} share "
+                f"{shared.sum()} pixels. Correct one of them."
+            )
+        first = np.where(ours >= 0, ours, first)
+    hidden = np.array(sorted(set(range(len(near))) - shown), dtype=np.intp)
     while hidden.size:  # those that have pixels, but only under others, come up in turn
         risen = np.unique(_last_feature(geometries, hidden, grid))
         if risen[-1] < 0:
             break
         hidden = np.setdiff1d(hidden, risen)
-    outside = ~shapely.intersects(geometries[hidden], _footprint(grid))
-    off = np.setdiff1d(np.arange(len(numbers)), np.delete(near, hidden[outside]))
-    lost = {"off the scene": off, "between pixel centres": near[hidden[~outside]]}
-    loss = _warned_losses(features, lost, path)
+    lost = np.setdiff1d(np.arange(len(numbers)), np.delete(near, hidden))
+    if lost.size:
+        loss = _loss(features, lost, path)
+        warnings.warn(loss, LostFeatureWarning, stacklevel=4)
+        notes += (loss,)
     polygons = _parts(top + 1, shapely.get_num_geometries(geometries) > 1)
-    return burnt, polygons, (*notes, loss) if loss else notes
+    return burnt, polygons, notes
+
+
+def _loss(features: Features, lost: NDArray[np.intp], path: Path) -> str:
+    """Return what to say of the features that give no pixel, and the classes lost with them."""
+    listed = ", ".join(f"{features.rows[one]} of class {features.classes[one]}" for one in lost[:5])
+    gone = sorted(set(features.classes) - set(np.delete(features.classes, lost)))
+    return (
+        f"{lost.size} of {len(features.rows)} features of {path.name} give no pixel, because they "
+        "lie off the scene or between pixel centres: number "
+        f"{listed}{', ...' if lost.size > 5 else ''}."
+        + (f" Nothing is left of class {', '.join(map(str, gone))}." if gone else "")
+    )
 
 
 def _parts(numbers: NDArray[Any], multiple: NDArray[np.bool_]) -> NDArray[np.int32]:
@@ -320,8 +343,12 @@ def onto_grid(
             transform_coordinates(source, target, points[:, 0], points[:, 1])[:2]
         )
 
-    near, clipped = _clipped(geometries, _bounds_in(source, grid))
-    return near, shapely.transform(clipped, move), ()
+    # what lies far from a scene may have no place in its reference system, as the poles in UTM
+    box = _bounds_in(source, grid)
+    near = np.flatnonzero(shapely.intersects(shapely.envelope(geometries), shapely.box(*box)))
+    cut = shapely.clip_by_rect(geometries[near], *box)
+    there = ~shapely.is_empty(cut)
+    return near[there], shapely.transform(cut[there], move), ()
 
 
 def _bounds_in(crs: CRS, grid: Grid) -> tuple[float, float, float, float]:
@@ -331,66 +358,6 @@ def _bounds_in(crs: CRS, grid: Grid) -> tuple[float, float, float, float]:
         west, east = -180.0, 180.0
     wide, high = (east - west) / 2, (north - south) / 2
     return west - wide, south - high, east + wide, north + high
-
-
-def _clipped(
-    geometries: NDArray[Any], box: tuple[float, float, float, float]
-) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return which geometries meet a box, and these, cut where they reach beyond it."""
-    # what lies far from a scene may have no place in its reference system, as the poles in UTM
-    window = shapely.box(*box)
-    near = np.flatnonzero(shapely.intersects(shapely.envelope(geometries), window))
-    cut = geometries[near]
-    beyond = ~shapely.covers(window, shapely.envelope(cut))
-    cut[beyond] = shapely.clip_by_rect(cut[beyond], *box)
-    there = ~shapely.is_empty(cut)
-    return near[there], cut[there]
-
-
-def _check_overlaps(
-    features: Features,
-    near: NDArray[np.intp],
-    geometries: NDArray[Any],
-    numbers: NDArray[np.int64],
-    grid: Grid,
-    path: Path,
-) -> None:
-    """Refuse pixels that lie in features of several classes: it is unclear which one is right."""
-    first = np.full((grid.height, grid.width), -1)
-    for number in np.unique(numbers[near]):
-        ours = _last_feature(geometries, np.flatnonzero(numbers[near] == number), grid)
-        if (shared := (first >= 0) & (ours >= 0)).any():
-            one, other = near[first[shared][0]], near[ours[shared][0]]
-            raise InputError(
-                f"Features of different classes overlap in {path}: number {features.rows[one]} of "
-                f"class {features.classes[one]} and number {features.rows[other]} of class "
-                f"{features.classes[other]} share {shared.sum()} pixels. Correct one of them."
-            )
-        first = np.where(ours >= 0, ours, first)
-
-
-def _warned_losses(features: Features, lost: dict[str, NDArray[np.intp]], path: Path) -> str:
-    """Warn of the features that gave no pixel and the classes lost with them; return the words."""
-    every = np.concatenate(list(lost.values()))
-    if not every.size:
-        return ""
-    parts = [
-        f"{which.size} {where} (number "
-        + ", ".join(f"{features.rows[one]} of class {features.classes[one]}" for one in which[:5])
-        + (", ..." if which.size > 5 else "")
-        + ")"
-        for where, which in lost.items()
-        if which.size
-    ]
-    sentence = (
-        f"{every.size} of {len(features.rows)} features of {path.name} give no pixel: "
-        f"{' and '.join(parts)}."
-    )
-    gone = sorted(set(features.classes) - set(np.delete(features.classes, every)))
-    if gone:
-        sentence += f" Nothing is left of class {', '.join(map(str, gone))}."
-    warnings.warn(sentence, LostFeatureWarning, stacklevel=5)
-    return sentence
 
 
 def _crs(text: str | None, path: Path) -> CRS | None:

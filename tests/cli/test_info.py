@@ -149,4 +149,4 @@ def test_bad_input_in_a_real_process(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
-    assert "notes.txt is not a GeoTIFF" in done.stderr
+    assert "notes.txt is not a raster" in done.stderr

@@ -17,7 +17,7 @@ import xarray as xr
 from rasterio.crs import CRS
 
 from hsreject import schema
-from hsreject.errors import FileError, InputError
+from hsreject.errors import FileError
 from hsreject.files import starts_with
 from hsreject.io.arrays import (
     AXES,
@@ -52,7 +52,10 @@ _EVEN = 0.01  # of a pixel: how far a centre may lie from where even steps would
 
 def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> StoredScene:
     """Return the cube of a NetCDF, HDF5 or Zarr file: the only one, or the one that is named."""
-    with _quiet(), _opened(path, variable) as (dataset, group):
+    with warnings.catch_warnings(), _opened(path, variable) as (dataset, group):
+        # xarray's words on stores, and on grid mappings that a file names but lacks
+        warnings.filterwarnings("ignore", "Failed to open Zarr store with consol", RuntimeWarning)
+        warnings.filterwarnings("ignore", "Variable.s. referenced in", UserWarning)
         cubes = {
             str(name): array
             for name, array in dataset.data_vars.items()
@@ -61,21 +64,20 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> St
         leaf = None if variable is None else variable.rpartition("/")[2]
         likely = [name for name, array in cubes.items() if not set(_axes_of(array)) & set("tc")]
         name = leaf or (likely[0] if len(likely) == 1 else None)
-        if name not in cubes:
-            raise _no_cube(path, variable, cubes)
+        axes = _sorted_axes(cubes[name], dataset, band_axis) if name in cubes else None
+        if name is None or axes is None:
+            has = ", ".join(f"{name} ({sides(array.shape)})" for name, array in cubes.items())
+            raise FileError(
+                f"{path} is not a product that hsreject knows ({_KNOWN}), and which of its arrays "
+                "with three axes is the scene, or which axis holds the bands, is open. It has: "
+                f"{has or 'none'}. Name the scene with variable and the axis of its bands (0, 1 or "
+                "2) with band_axis; a dataset that hsreject wrote is opened with open_dataset."
+            )
         cube = cubes[name]
         if str(cube.attrs.get("_Unsigned", "false")).lower() == "true" and cube.dtype.kind == "i":
             raise FileError(
                 f"{path}: '{name}' keeps unsigned numbers as signed ones (_Unsigned). Save it in "
                 "an unsigned type."
-            )
-        axes = _sorted_axes(cube, dataset, band_axis)
-        if axes is None and variable is None and band_axis is None:
-            raise _no_cube(path, variable, cubes)
-        if axes is None:
-            raise InputError(
-                f"Which axis of '{name}' ({sides(cube.shape)}) holds the bands? "
-                f"Pass band_axis 0, 1 or 2 (got {band_axis})."
             )
         dims = dict(zip(axes, map(str, cube.dims), strict=True))
         place, notes = _located(cube.isel({dims["b"]: 0}), dims)
@@ -90,15 +92,6 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> St
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence what xarray says of stores, and of grid mappings that a file names but lacks."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Failed to open Zarr store with consol", RuntimeWarning)
-        warnings.filterwarnings("ignore", "Variable.s. referenced in", UserWarning)
-        yield
-
-
-@contextmanager
 def _opened(path: Path, variable: str | None) -> Iterator[tuple[xr.Dataset, str]]:
     """Give the dataset that holds a cube, pixels as they are stored and unread, and its group."""
     options: dict[str, Any] = {
@@ -107,11 +100,6 @@ def _opened(path: Path, variable: str | None) -> Iterator[tuple[xr.Dataset, str]
     group = "" if variable is None else variable.strip("/").rpartition("/")[0]
     if is_store(path):
         yield _opened_store(path, group, options), group
-    elif starts_with(path, b"CDF\5"):
-        raise FileError(
-            f"{path} is a NetCDF file of the kind '64-bit data', which is not read. Convert it: "
-            "nccopy -k nc4 OLD.nc NEW.nc"
-        )
     elif starts_with(path, b"CDF"):
         yield xr.open_dataset(path, engine="scipy", **options), group
     else:
@@ -153,25 +141,6 @@ def _only_group(stream: Any) -> str:
     return groups.pop() if len(groups) == 1 else ""
 
 
-def _no_cube(path: Path, variable: str | None, cubes: Mapping[str, xr.DataArray]) -> FileError:
-    has = ", ".join(f"{name} ({sides(array.shape)})" for name, array in cubes.items())
-    if variable is not None:
-        return FileError(
-            f"{path} has no array '{variable}' with three axes. It has: {has or 'none'}."
-        )
-    if not has:
-        return FileError(
-            f"{path} is a file without a scene in it: no array with three axes. A dataset that "
-            "hsreject wrote is opened with open_dataset."
-        )
-    return FileError(
-        f"{path} is not a product that hsreject knows ({_KNOWN}), and which of its arrays is the "
-        f"scene is open. It has: {has}. Name the scene with variable and, if its axes are not "
-        "named, the axis of its bands (0, 1 or 2) with band_axis; a dataset that hsreject wrote is "
-        "opened with open_dataset."
-    )
-
-
 def _axes_of(array: xr.DataArray) -> str:
     """Return what the axes of an array are by their names, such as "yxb"."""
     return "".join(_AXES.get(str(dim).lower(), "b") for dim in array.dims)
@@ -200,15 +169,8 @@ def _layer(path: Path, group: str, name: str, cube: xr.DataArray, axes: str) -> 
             return Layer.of_hdf5(file[f"{group}/{name}"], axes)
     chunks = cube.encoding.get("chunks") or cube.encoding.get("chunksizes")
     kind = "Zarr" if is_store(path) else "NetCDF"
-    described = (
-        path,
-        name,
-        axes,
-        cube.shape,
-        cube.dtype,
-        kind,
-        partial(_read_variable, cube.variable),
-    )
+    read = partial(_read_variable, cube.variable)
+    described = (path, name, axes, cube.shape, cube.dtype, kind, read)
     return Layer(*described, chunks and tuple(chunks), file_length(path))
 
 

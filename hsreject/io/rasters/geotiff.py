@@ -36,11 +36,6 @@ if TYPE_CHECKING:
 TILE = 512
 ENVI_SUFFIXES = (".img", ".dat", ".bsq")
 _MOST_ENVI = 255  # the largest value that a header names
-# Column name, GDAL field type (0 integer, 2 string) and usage of a thematic attribute table.
-_COLUMNS = (
-    ("Value", 0, 5), ("Class", 2, 2),
-    ("Red", 0, 6), ("Green", 0, 7), ("Blue", 0, 8), ("Alpha", 0, 9),
-)  # fmt: skip
 # How the styles begin that are ours to replace: QGIS drops the comment when a user saves a style.
 _STYLE, _OUR_STYLE = ".qml", "<!-- hsreject"
 # Nine steps of cividis, as in our pictures: even to the eye, and to most colour-blind eyes.
@@ -128,27 +123,13 @@ class CategoryTable:
         }
 
     def to_pam(self) -> bytes:
-        """Return the text of GDAL's side file (.aux.xml).
-
-        For a GeoTIFF, GDAL keeps names of categories nowhere else. The attribute table lists only
-        the classes, where the palette of a TIFF has a colour for every value of its type.
-        """
+        """Return the text of GDAL's side file (.aux.xml): it keeps names nowhere else."""
         root = ET.Element("PAMDataset")
         band = ET.SubElement(root, "PAMRasterBand", band="1")
-        names, colors = self.names, self.colors
+        names = self.names
         listed = ET.SubElement(band, "CategoryNames")
         for value in range(max(names) + 1):
             ET.SubElement(listed, "Category").text = names.get(value, "")
-        table = ET.SubElement(band, "GDALRasterAttributeTable", tableType="thematic")
-        for index, (name, kind, usage) in enumerate(_COLUMNS):
-            column = ET.SubElement(table, "FieldDefn", index=str(index))
-            ET.SubElement(column, "Name").text = name
-            ET.SubElement(column, "Type").text = str(kind)
-            ET.SubElement(column, "Usage").text = str(usage)
-        for index, (value, name) in enumerate(names.items()):
-            row = ET.SubElement(table, "Row", index=str(index))
-            for cell in (value, name, *colors[value], 255):
-                ET.SubElement(row, "F").text = str(cell)
         ET.indent(root)
         # No XML declaration: GDAL ignores a side file whose first node is not PAMDataset.
         return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=False))

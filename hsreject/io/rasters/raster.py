@@ -30,12 +30,13 @@ from hsreject.io.arrays import (
     Layer,
     Pixels,
     StoredScene,
+    file_length,
     read_or_lazy,
     usable_nodata,
 )
 from hsreject.io.grid import Grid, grid_of_file, quiet_without_place
 from hsreject.io.rasters import envi
-from hsreject.io.remote import RemotePath, as_path, gdal_name
+from hsreject.io.remote import RemotePath, gdal_name
 from hsreject.io.wavelengths import band_info
 
 if TYPE_CHECKING:
@@ -151,46 +152,34 @@ def _named_files(path: Path) -> tuple[Path, ...] | None:
     except (ET.ParseError, ValueError) as error:
         raise FileError(f"{path} is not a virtual raster ({error}). Make it again.") from error
     plain = {None, "VRTSourcedRasterBand", "VRTRawRasterBand"}
-    computed = [e.get("subClass") for e in root.iter() if e.get("subClass") not in plain]
-    elsewhere = [e.text for e in root.iter("MDI") if e.get("key") == "OVERVIEW_FILE"]
+    odd = [
+        f"is computed ({e.get('subClass')})" for e in root.iter() if e.get("subClass") not in plain
+    ]
+    odd += [f"names {e.text!r}" for e in root.iter("MDI") if e.get("key") == "OVERVIEW_FILE"]
     files: dict[Path, None] = {}
     for element in root.iter("SourceFilename"):
         name = (element.text or "").strip()
-        file = path.parent / name if element.get("relativeToVRT") == "1" else as_path(name)
-        if _may_be_named(path, file, name):
-            files[file] = None
-            for inner in _named_files(file) or () if starts_with(file, b"<") else ():
-                files[inner] = None
+        file = path.parent / name  # which is the name itself where that is absolute
+        if isinstance(path, RemotePath):
+            inside = not Path(name).is_absolute()
         else:
-            elsewhere.append(name)
-    if computed or elsewhere:
-        what = f"names {elsewhere[0]!r}" if elsewhere else f"is computed ({computed[0]})"
+            inside = path.parent.resolve() in file.resolve().parents
+        # a relative name that is not relative to the virtual raster is so to where one works
+        inside &= element.get("relativeToVRT") == "1" or Path(name).is_absolute()
+        leads_away = re.match(r"[<{]|\w\w+:|/vsi", name) or ".." in Path(name).parts
+        if leads_away or not inside or not file.is_file():
+            odd.append(f"names {name!r}")
+        elif starts_with(file, *_PLAIN) or envi.header_of(file) is not None:
+            files[file] = None
+        else:
+            odd.append(f"names {name!r}")
+    if odd:
         raise FileError(
-            f"{path} {what}: a virtual raster may read plain rasters in its own folder only, "
+            f"{path} {odd[0]}: a virtual raster may read plain rasters in its own folder only, "
             "because one from a stranger could read any file of yours. If you know where it comes "
             "from, open it with --trust-vrt (in Python trust_vrt=True)."
         )
     return tuple(files)
-
-
-def _may_be_named(path: Path, file: Path, name: str) -> bool:
-    """Tell whether a virtual raster may name a file: a plain raster, or another one, beside it."""
-    if re.match(r"[<{]|\w\w+:|/vsi", name) or ".." in Path(name).parts:
-        return False
-    if isinstance(path, RemotePath):
-        return not Path(name).is_absolute() and file.is_file()
-    inside = path.parent.resolve() in file.resolve().parents
-    if not (inside and file.is_file()):
-        return False
-    return starts_with(file, *_PLAIN, b"<VRTDataset") or envi.header_of(file) is not None
-
-
-def _length(source: RasterSource) -> int | None:
-    """Return how many bytes the files have that hold the pixels of a raster, if that is known."""
-    files = (source.path,) if source.driver != "VRT" else source.parts
-    if files is None or isinstance(source.path, RemotePath):
-        return None
-    return sum(file.stat().st_size for file in files)
 
 
 # What a file says before its pixels are read.
@@ -255,11 +244,17 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
         dtype = np.dtype(dataset.dtypes[0])
         bands = _bands(dataset, dtype)
         plain = ({MaskFlags.all_valid}, {MaskFlags.nodata})
+        files = source.parts if source.driver == "VRT" else (source.path,)
+        lengths = [file_length(file) for file in files or ()]
+        known = None not in lengths and bool(lengths)
+        layout = source.fields.get("interleave") or "pixel"
+        if dataset.driver not in {"ENVI", "JP2OpenJPEG"}:  # which GDAL may look for for ever
+            layout = dataset.profile.get("interleave", "band")
         return RasterInfo(
             source=source,
             name=name,
             driver=dataset.driver,
-            layout=_layout(dataset, source),
+            layout=str(layout).lower(),
             dtype=dtype,
             grid=grid_of_file(dataset, source.path),
             bands=bands,
@@ -268,15 +263,8 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
             grain=dataset.block_shapes[0],
             has_mask=any(set(flags) not in plain for flags in dataset.mask_flag_enums),
             n_control_points=len(dataset.gcps[0]),
-            length=_length(source),
+            length=sum(size or 0 for size in lengths) if known else None,
         )
-
-
-def _layout(dataset: Any, source: RasterSource) -> str:
-    if dataset.driver == "JP2OpenJPEG":  # in a damaged one GDAL would look for it for ever
-        return "pixel"
-    in_header = source.fields.get("interleave") if dataset.driver == "ENVI" else None
-    return str(in_header or dataset.profile.get("interleave", "band")).lower()
 
 
 def _check_claims(dataset: Any, source: RasterSource) -> None:
@@ -301,23 +289,6 @@ def _check_claims(dataset: Any, source: RasterSource) -> None:
         )
     if dataset.driver == "ENVI":
         envi.check_same(source.fields, dataset.tags(ns="ENVI"), path=source.described_in)
-    if dataset.driver == "GTiff":
-        _check_end(dataset, source.path)
-
-
-def _check_end(dataset: Any, path: Path) -> None:
-    """Raise if the last pixels of a TIFF lie behind its end: before long work, not after it."""
-    rows, columns = (
-        -(-n // size) for n, size in zip(dataset.shape, dataset.block_shapes[-1], strict=True)
-    )
-    last = f"BLOCK_OFFSET_{columns - 1}_{rows - 1}"
-    begin = int(dataset.get_tag_item(last, "TIFF", bidx=dataset.count) or 0)  # 0: left out
-    length = path.stat().st_size
-    if begin >= length > 0:  # which is unknown inside of an archive
-        raise FileError(
-            f"{path} is cut short: its last pixels are said to begin at byte {begin}, but it has "
-            f"only {length} bytes. Copy it again."
-        )
 
 
 def _bands(dataset: Any, dtype: np.dtype[Any]) -> tuple[RasterBand, ...]:
