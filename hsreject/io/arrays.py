@@ -95,6 +95,7 @@ class Layer:
     read_part: Callable[[tuple[slice, ...]], NDArray[Any]]  # given a slice per axis
     stored_chunks: tuple[int, ...] | None = None  # how much is stored together; None: rows
     length: int | None = None  # bytes of the file, where that limits what it may claim to hold
+    cached: bool = False  # whether GDAL keeps all blocks of a row, so that parts of them are cheap
 
     @classmethod
     def of_hdf5(cls, dataset: h5py.Dataset, axes: str) -> Layer:
@@ -343,7 +344,8 @@ class Pixels:
         # from a server, each part is a step of progress
         slab = 2**20 if isinstance(self.layers[0].path, RemotePath) else _SLAB
         step = max(slab * rows.size // size, 1)
-        stored = self.layers[0].chunks[1]
+        whole = rows.size == self.shape[1]  # by one reader, who has the cache for himself
+        stored = 1 if whole and self.layers[0].cached else self.layers[0].chunks[1]
         return np.flatnonzero(np.diff(rows // (max(step // stored, 1) * stored))) + 1
 
     def _read_into(self, block: NDArray[Any], places: NDArray[np.intp], window: Any) -> None:

@@ -77,7 +77,7 @@ class Grid:
         by_gdal = corner.a and corner.d and corner.c == corner.e == 0
         if by_gdal or corner.is_degenerate or not np.isfinite(corner[:6]).all():
             raise InputError(
-                "transform must span an area, in the order of rasterio: (a, b, c, d, e, f) with "
+                "transform must be six numbers that span an area, (a, b, c, d, e, f) with "
                 f"x = a column + b row + c (got {transform!r}). GDAL's order is turned with "
                 "affine.Affine.from_gdal(*numbers)."
             )

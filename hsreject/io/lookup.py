@@ -69,17 +69,11 @@ class LookupTable:
             return None
         stated = json.loads(str(array.coords[LOOKUP_TABLE].values))
         crs = CRS.from_wkt(stated["crs"]) if stated["crs"] else None
-        grid = Grid(*stated["shape"], Affine.from_gdal(*stated["transform"]), crs)
+        (height, width), transform = stated["shape"], Affine.from_gdal(*stated["transform"])
         rows, columns = (array.coords[name].values for name in (SENSOR_ROW, SENSOR_COLUMN))
-        return cls(
-            as_path(stated["path"]),
-            *stated["names"],
-            stated["infilled"],
-            grid,
-            rows,
-            columns,
-            stated["swath"],
-        )
+        path, (row_name, column_name) = as_path(stated["path"]), stated["names"]
+        grid, how = Grid(height, width, transform, crs), stated["infilled"]
+        return cls(path, row_name, column_name, how, grid, rows, columns, stated["swath"])
 
     def attach(self, array: xr.DataArray) -> xr.DataArray:
         """Return an image of these rows and columns with what leads back to the table."""

@@ -159,7 +159,12 @@ def mark_empty_bands(cube: xr.DataArray) -> xr.DataArray:
     """
     if cube.dtype.kind != "f":
         return cube
-    good = good_bands(cube) & cube.notnull().any(MAP_DIMS).values
+    # band by band: flags of the whole cube would take a quarter of its room
+    good = good_bands(cube)
+    if cube.chunks is None:
+        good = good & [not np.isnan(band).all() for band in cube.values]
+    else:
+        good = good & cube.notnull().any(MAP_DIMS).values
     return cube if good.all() else cube.assign_coords({GOOD_BAND: (BAND, good)})
 
 

@@ -204,8 +204,8 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "short GeoTIFF": (short_tiff, "cannot be read"),
     "many bands of nothing": (many_bands, "65535 bands"),
     "broken GeoTIFF": (written("scene.tif", b"II*\0" + bytes(60)), "cannot be read"),
-    "no interleave": (envi(interleave=None), "interleave 'nothing'"),
-    "unknown interleave": (envi(interleave="bsx"), "interleave 'bsx'"),
+    "no interleave": (envi(interleave=None), "interleave = nothing"),
+    "unknown interleave": (envi(interleave="bsx"), "interleave = bsx"),
     "absurd size": (envi(samples=2_000_000_000, lines=2_000_000_000), "shorter"),
     "absurd number": (envi(samples="9" * 400), "whole number"),
     "absurd compression": (
@@ -222,12 +222,12 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "negative size": (envi(lines=-4), "lines = -4"),
     "no size": (envi(lines=0), "lines = 0"),
     "size as text": (envi(bands="three"), "bands = three"),
-    "missing size": (envi(samples=None), "no 'samples'"),
-    "unknown type": (envi(data_type=7), "data type 7"),
-    "complex type": (envi(data_type=6), r"complex numbers \(data type 6\)"),
+    "missing size": (envi(samples=None), "samples = nothing"),
+    "unknown type": (envi(data_type=7), "data type = 7"),
+    "complex type": (envi(data_type=6), "data type = 6.*complex"),
     "byte order": (envi(byte_order=2), "byte order = 2"),
     "frame offsets": (envi(minor_frame_offsets="{2, 3}"), "minor frame offsets"),
-    "spectral library": (envi(file_type="ENVI Spectral Library"), "spectral library"),
+    "spectral library": (envi(file_type="ENVI Spectral Library"), "Spectral Library"),
     "too few wavelengths": (envi(wavelength="{400, 500}"), "'wavelength' has 2 values for 3"),
     "too many wavelengths": (envi(wavelength="{1,2,3,4}"), "'wavelength' has 4 values for 3"),
     "too few widths": (envi(wavelength="{400,500,600}", fwhm="{9}"), "'fwhm' has 1 values"),
@@ -331,11 +331,6 @@ def damaged_tiff(folder: Path) -> Path:
     raw = path.read_bytes()
     path.write_bytes(raw[: len(raw) // 2] + bytes(1000) + raw[len(raw) // 2 + 1000 :])
     return path
-
-
-def test_a_file_that_lacks_its_end_is_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(HsrejectError, match=r"cut short.* Copy it again"):
-        hr.open_scene(cut_tiff(tmp_path, 500_000), chunks="auto")
 
 
 def test_damage_found_when_pixels_are_read_is_that_of_the_input(tmp_path: Path) -> None:

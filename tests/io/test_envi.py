@@ -143,7 +143,7 @@ def test_two_headers_are_told_apart(tmp_path: Path) -> None:
     path = write_envi(tmp_path, np.ones((2, 3, 4), dtype=np.uint16), header_name="scene.img.hdr")
     (tmp_path / "scene.hdr").write_text("ENVI\nsamples = 1\n")
     assert hr.open_scene(path).shape == (2, 3, 4)
-    with pytest.raises(FileError, match=r"two headers|has no 'lines'"):
+    with pytest.raises(FileError, match="lines = nothing"):
         hr.open_scene(tmp_path / "scene.hdr")
 
 

@@ -114,12 +114,21 @@ def test_gdal_keeps_little_of_a_lazy_scene_in_any_process(tmp_path: Path, monkey
     assert set(limits) == {128}
 
 
-@pytest.mark.parametrize("name", ["scene.tif", "scene.img"])
-def test_bytes_become_floats_in_little_more_than_their_room(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {},
+        {"driver": "HFA"},
+        {"tiled": True, "blockxsize": 512, "blockysize": 512},
+        {"interleave": "pixel", "blockysize": 1000, "compress": "deflate"},
+    ],
+    ids=["rows", "ERDAS", "tiles", "one strip"],
+)
+def test_bytes_become_floats_in_little_more_than_their_room(tmp_path: Path, layout: dict) -> None:
     """64 MB of floats out of 16 MB of bytes, some of them without data."""
     values = random_cube("uint8", (16, 1000, 1000))
-    driver = "GTiff" if name.endswith("tif") else "HFA"
-    path = write_with_gdal(tmp_path / name, values, driver=driver, nodata=0)
+    name = "scene.img" if layout.get("driver") else "scene.tif"
+    path = write_with_gdal(tmp_path / name, values, nodata=0, **layout)
     hr.open_scene(path, chunks="auto")  # what is imported does not count
     tracemalloc.start()
     cube = hr.open_scene(path)

@@ -15,9 +15,8 @@ from xarray.backends import BackendEntrypoint
 class HsrejectBackend(BackendEntrypoint):
     """Open every scene that :func:`hsreject.open_scene` opens, lazily, as a dataset.
 
-    The only variable is `cube` (band, y, x), so that ``xr.open_dataarray`` works, too. Its coords
-    and attributes are those of :func:`hsreject.open_scene`. Pixels are read when they are needed;
-    ``chunks={"y": 256}`` makes dask arrays of them.
+    The only variable is `cube` (band, y, x) as :func:`hsreject.open_scene` returns it, so that
+    ``xr.open_dataarray`` works, too. ``chunks={"y": 256}`` makes dask arrays.
 
     Examples
     --------

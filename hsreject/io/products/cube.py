@@ -52,10 +52,8 @@ _EVEN = 0.01  # of a pixel: how far a centre may lie from where even steps would
 
 def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> StoredScene:
     """Return the cube of a NetCDF, HDF5 or Zarr file: the only one, or the one that is named."""
-    with warnings.catch_warnings(), _opened(path, variable) as (dataset, group):
-        # xarray's words on stores, and on grid mappings that a file names but lacks
-        warnings.filterwarnings("ignore", "Failed to open Zarr store with consol", RuntimeWarning)
-        warnings.filterwarnings("ignore", "Variable.s. referenced in", UserWarning)
+    # xarray warns of stores, and of grid mappings that a file names but lacks
+    with warnings.catch_warnings(action="ignore"), _opened(path, variable) as (dataset, group):
         cubes = {
             str(name): array
             for name, array in dataset.data_vars.items()

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# Bytes of a value of each ENVI data type; 6 and 9 are complex.
-_ITEM_SIZES = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 6: 8, 9: 16, 12: 2, 13: 4, 14: 8, 15: 8}
+# Bytes of a value of each ENVI data type but the complex ones.
+_ITEM_SIZES = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 12: 2, 13: 4, 14: 8, 15: 8}
 _LARGEST_SIDE = 2**31 - 1
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
 # A list may start on the line below its name.
@@ -72,13 +72,11 @@ def _read_text(path: Path) -> str:
             "Give the data file, or the small text file that describes it."
         )
     raw = path.read_bytes()
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
+    if b"\0" in raw or raw.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
         raise FileError(
-            f"{path} starts with a byte-order mark (UTF-16, or UTF-8 with a mark). "
-            "Save it as plain UTF-8, so that it starts with the letters ENVI."
+            f"{path} holds binary data or a byte-order mark (UTF-16, or UTF-8 with a mark). Save a "
+            "header as plain UTF-8, so that it starts with the letters ENVI."
         )
-    if b"\0" in raw:
-        raise FileError(f"{path} is not a header: it holds binary data, not text.")
     return decoded(raw).replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -211,16 +209,9 @@ def number(word: str, *, name: str, where: str) -> float:
 
 
 def _whole_number(
-    fields: Mapping[str, str], name: str, *, path: Path, default: int | None = None, least: int = 0
+    fields: Mapping[str, str], name: str, path: Path, *, default: str = "nothing", least: int = 0
 ) -> int:
-    text = fields.get(name)
-    if text is None:
-        if default is None:
-            raise FileError(
-                f"{path} has no '{name}': an ENVI header needs samples, lines, bands, "
-                "data type and interleave."
-            )
-        return default
+    text = fields.get(name, default)
     if not re.fullmatch(r"[+-]?\d{1,18}", text) or not least <= int(text) <= _LARGEST_SIDE:
         raise FileError(
             f"{path}: '{name} = {text[:40]}' must be a whole number "
@@ -230,64 +221,49 @@ def _whole_number(
 
 
 def _data_length(fields: Mapping[str, str], *, path: Path) -> int:
-    """Return how many bytes the data file must have, after checking the fields that say so."""
-    sides = [_whole_number(fields, n, path=path, least=1) for n in ("samples", "lines", "bands")]
-    offset = _whole_number(fields, "header offset", path=path, default=0)
-    data_type = _whole_number(fields, "data type", path=path)
-    if data_type not in _ITEM_SIZES:
-        raise FileError(
-            f"{path}: unknown data type {data_type}. "
-            f"ENVI knows {', '.join(str(code) for code in _ITEM_SIZES)}."
-        )
-    if data_type in {6, 9}:
-        raise FileError(
-            f"{path} describes complex numbers (data type {data_type}). "
-            "Write their amplitude (data type 4) and open that."
-        )
-    _check_layout(fields, path=path)
-    _check_values(fields, path=path)
-    return offset + math.prod(sides) * _ITEM_SIZES[data_type]
-
-
-def _check_layout(fields: Mapping[str, str], *, path: Path) -> None:
-    if (interleave := fields.get("interleave", "nothing").lower()) not in {"bil", "bip", "bsq"}:
-        raise FileError(
-            f"{path}: unknown interleave '{interleave[:40]}'. It must be bil, bip or bsq."
-        )
-    if _whole_number(fields, "byte order", path=path, default=0) > 1:
-        raise FileError(
-            f"{path}: 'byte order = {fields['byte order']}' must be 0 (little endian) or 1 (big)."
-        )
-    for name in ("major frame offsets", "minor frame offsets"):
-        if any(item.strip("0.") for item in items(fields, name)):
-            raise FileError(
-                f"{path} has {name}, which GDAL would read as pixels. "
-                "Export the scene without them."
+    """Return how many bytes the data file must have, after checking what GDAL relies on."""
+    sides = [_whole_number(fields, n, path, least=1) for n in ("samples", "lines", "bands")]
+    offset = _whole_number(fields, "header offset", path, default="0")
+    item_size = _ITEM_SIZES.get(_whole_number(fields, "data type", path), 0)
+    nodata = fields.get("data ignore value", "0").rstrip(", ")
+    known = ", ".join(map(str, _ITEM_SIZES))
+    frames = ("major frame offsets", "minor frame offsets")
+    expected = {
+        "data type": (item_size, f"one of {known} (complex numbers are not read)"),
+        "interleave": (
+            fields.get("interleave", "").lower() in {"bil", "bip", "bsq"},
+            "bil, bip or bsq",
+        ),
+        "byte order": (fields.get("byte order", "0") in {"0", "1"}, "0 (little endian) or 1 (big)"),
+        "data ignore value": (_NUMBER.fullmatch(nodata), "a number, without braces"),
+        "file type": ("library" not in fields.get("file type", "").lower(), "that of an image"),
+        **{
+            name: (
+                not any(item.strip("0.") for item in items(fields, name)),
+                "0 for GDAL to read it",
             )
-    if "spectral library" in fields.get("file type", "").lower():
-        raise FileError(f"{path} describes a spectral library, not an image.")
-
-
-def _check_values(fields: Mapping[str, str], *, path: Path) -> None:
-    """Raise where GDAL would read another place, nodata value or gain than the header means."""
+            for name in frames
+        },
+    }
+    for name, (fits, words) in expected.items():
+        if not fits:
+            text = fields.get(name, "nothing")[:40]
+            raise FileError(
+                f"{path}: '{name} = {text}' must be {words}. Correct it, or export again."
+            )
     for word in items(fields, "map info")[1:7]:
         number(word, name="map info", where=str(path))
-    nodata = fields.get("data ignore value")
-    if nodata is not None and not _NUMBER.fullmatch(nodata.rstrip(", ")):
-        raise FileError(
-            f"{path}: 'data ignore value = {nodata[:40]}' must be a number, without braces. "
-            "Correct it, or remove the field."
-        )
     for name in ("data gain values", "data offset values"):
         if listed := items(fields, name):
             _check_count(len(listed), fields["bands"], name=name, where=path)
+    return offset + math.prod(sides) * item_size
 
 
 def check_length(fields: Mapping[str, str], *, header: Path, data: Path) -> list[str]:
     """Raise if the data file is shorter than its header says; note if it is longer."""
     wanted = _data_length(fields, path=header)
     length = data.stat().st_size
-    compressed = _whole_number(fields, "file compression", path=header, default=0) != 0
+    compressed = _whole_number(fields, "file compression", header, default="0") != 0
     most = 1032 if compressed else 1  # no deflate stream shrinks by more than 1032 to 1
     if length * most < expected:
         raise FileError(

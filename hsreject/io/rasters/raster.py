@@ -334,7 +334,9 @@ def raster_layer(info: RasterInfo, *, masked: bool = False) -> Layer:
     together = info.n_bands if info.layout in {"pixel", "bip"} else 1
     described = (info.source.path, "", AXES, opened.shape, opened.dtype, info.format)
     read = partial(_read_opened, opened.variable)
-    return Layer(*described, read, (together, *info.grain), info.length)
+    row_of_blocks = info.n_bands * info.grain[0] * info.grid.width * info.dtype.itemsize
+    cached = row_of_blocks <= _CACHE * 2**20
+    return Layer(*described, read, (together, *info.grain), info.length, cached)
 
 
 def _read_opened(variable: xr.Variable, key: tuple[slice, ...]) -> NDArray[Any]:
