@@ -278,7 +278,7 @@ def _range(cube: xr.DataArray, name: str) -> str:
     return f"{np.nanmin(values):.6g} to {np.nanmax(values):.6g} nm{steps}"
 
 
-def _numbers(chosen: NDArray[np.bool_]) -> str:
+def _numbers(mask: NDArray[np.bool_]) -> str:
     """Return the numbers of the chosen bands, runs joined: "1, 5-6"."""
     numbers = np.flatnonzero(mask) + 1
     runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)

@@ -114,13 +114,13 @@ def open_labels(
     """
     check_choice("align", align, ("exact", "nearest"))
     file = existing_scene(path)
-    given = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), start=1))
+    named = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), start=1))
     lookup = None if like is None else LookupTable.of(like)
-    wanted = None if like is None else Grid.of(like) if lookup is None else lookup.grid
+    target = None if like is None else Grid.of(like) if lookup is None else lookup.grid
     with reading(file):
         kind = file_kind(file)
         if kind is Kind.VECTOR:
-            stored = _read_features(file, wanted, attribute, variable, given)
+            stored = _read_features(file, target, attribute, variable, named)
         elif kind is Kind.ARRAY:
             stored = _read_array(file, variable)
         else:
@@ -130,9 +130,9 @@ def open_labels(
         values, grid = label_values(stored.values, path=file, nodata=nodata), stored.grid
         notes = stored.notes
         if lookup is not None and not grid.georeferenced:  # rows and columns are the sensor's
-            lookup, wanted = None, Grid.of(like)  # type: ignore[arg-type]
-        if wanted is not None:
-            values, grid, more = _on_grid(values, grid, wanted, how=align, path=file)
+            lookup, target = None, Grid.of(like)  # type: ignore[arg-type]
+        if target is not None:
+            values, grid, more = _on_grid(values, grid, target, how=align, path=file)
             notes += more
     polygons = stored.polygons
     if lookup is not None:
@@ -294,9 +294,9 @@ def _on_grid(
     how: Literal["exact", "nearest"],
     path: Path,
 ) -> tuple[NDArray[Any], Grid, tuple[str, ...]]:
-    """Return labels on the wanted grid, no reference outside of them, that grid, and notes."""
-    fits = grid.fits(wanted)
-    if not fits and not (grid.georeferenced and wanted.georeferenced):
+    """Return labels on the grid of a scene, no reference outside of them, that grid, and notes."""
+    fits = grid.fits(target)
+    if not fits and not (grid.georeferenced and target.georeferenced):
         raise InputError(
             f"The labels {path} ({grid}) do not fit the scene ({target}), and cannot be aligned "
             "unless both have a place on a map. Crop the labels to the rows and columns of the "

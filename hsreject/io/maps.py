@@ -329,7 +329,7 @@ def open_maps(
 
     Labels from a file are unsigned, and nodata in them is `schema.nodata_label`.
     """
-    judged: dict[str, Any] = {name: one for name, one in given.items() if name != "reference"}
+    judged: dict[str, Any] = {name: one for name, one in sources.items() if name != "reference"}
     files = [name for name, one in judged.items() if isinstance(one, str | PathLike)]
     if files and len(files) < len(judged):
         raise InputError(
@@ -346,7 +346,7 @@ def open_maps(
         maps["label"] = label.copy(data=values)
     if files and "rejected" in maps:
         maps |= _masked(maps["label"], maps["rejected"], judged["rejected"])
-    reference = given.get("reference")
+    reference = sources.get("reference")
     if isinstance(reference, str | PathLike):
         on_grid = file_kind(existing_scene(reference)) is Kind.VECTOR
         like, attribute = (maps["label"], attribute) if on_grid else (None, None)
@@ -354,11 +354,11 @@ def open_maps(
     elif reference is not None:
         maps = {"reference": schema.as_map(reference, name="reference"), **maps}
     for name, one in maps.items():
-        grid, wanted = Grid.of(one), Grid.of(maps["label"])
-        if isinstance(given[name], str | PathLike) and not grid.fits(wanted):
-            first = given["label"] if files else "label"
+        grid, target = Grid.of(one), Grid.of(maps["label"])
+        if isinstance(sources[name], str | PathLike) and not grid.fits(target):
+            first = sources["label"] if files else "label"
             raise InputError(
-                f"{given[name]} and {first} lie on different grids: {grid}, against {wanted}. "
+                f"{sources[name]} and {first} lie on different grids: {grid}, against {target}. "
                 "Resample one of them onto the other first, for example with gdalwarp -r near."
             )
     return maps

@@ -58,7 +58,7 @@ def as_path(source: str | PathLike[str]) -> Path:
         return Path(url2pathname(urlparse(text).path))
     text = re.sub("^/vsis3/", "s3://", text.removeprefix("/vsicurl/"))
     if not _URL.match(text):
-        return Path(given)
+        return Path(source)
     if text.lower().startswith("http"):  # slashes in a query do not part folders
         address, mark, query = text.partition("?")
         text = f"{address}{mark}{query.replace('/', '%2F')}"
