@@ -342,7 +342,8 @@ class Pixels:
     def _cuts(self, rows: NDArray[np.intp], size: int) -> NDArray[np.intp]:
         """Return where rows that take `size` bytes are cut: where stored chunks begin."""
         # from a server, each part is a step of progress
-        slab = 2**20 if isinstance(self.layers[0].path, RemotePath) else _SLAB
+        slab = _SLAB if size <= _LARGE else min(_SLAB, max(_SLAB // 2, size // 8))
+        slab = 2**20 if isinstance(self.layers[0].path, RemotePath) else slab
         step = max(slab * rows.size // size, 1)
         whole = rows.size == self.shape[1]  # by one reader, who has the cache for himself
         stored = 1 if whole and self.layers[0].cached else self.layers[0].chunks[1]
@@ -356,33 +357,40 @@ class Pixels:
         if self.fill_in_all:
             every = self.order
             whole = stored if places.size == every.size else self._stored(every, window)
-            missing.append(np.all([self._lacks(whole, every, b) for b in range(len(every))], 0))
+            lacking = self._lacking(whole, every)
+            missing += [] if lacking is None else [np.all(lacking, axis=0)]
         hidden = np.any(missing, axis=0) if missing else None
         gain, offset = (values[places, None, None] for values in (self.gain, self.offset))
-        fills = {self.fill[place] for place in places}
         turned = block.strides[0] > block.strides[2] and stored.strides[0] < stored.strides[2]
-        for piece in _pieces(block, turned=turned):
-            source, target = stored[piece], block[piece]
+        step = _TURNED if turned else block.shape[2]
+        n_rows = max(_PIECE * block.shape[1] // block.nbytes, 1)
+        for row in range(0, block.shape[1], n_rows):
+            some = slice(row, row + n_rows)
+            source = stored[:, some]
+            lacking = None if self.fill_in_all else self._lacking(source, places)
+            values = source.astype(self.dtype, copy=False)
             if self.scaled:
-                np.multiply(source, gain, out=target, dtype=np.float64, casting="same_kind")
+                np.multiply(values, gain, out=values, dtype=np.float64, casting="same_kind")
                 if offset.any():
-                    np.add(target, offset, out=target, dtype=np.float64, casting="same_kind")
-            else:
-                target[...] = source
-            if self.fill_in_all or fills == {None}:
-                pass
-            elif len(fills) == 1:
-                np.copyto(target, np.nan, where=source == source.dtype.type(*fills))
-            else:
-                for band in range(len(source)):
-                    np.copyto(target[band], np.nan, where=self._lacks(source, places, band))
+                    np.add(values, offset, out=values, dtype=np.float64, casting="same_kind")
+            if lacking is not None:
+                np.copyto(values, np.nan, where=lacking)
             if hidden is not None:
-                np.copyto(target, np.nan, where=hidden[piece[1:]])
+                np.copyto(values, np.nan, where=hidden[some])
+            for column in range(0, block.shape[2], step):
+                across = slice(column, column + step)
+                block[:, some, across] = values[..., across]
 
-    def _lacks(self, stored: NDArray[Any], places: NDArray[np.intp], band: int) -> Any:
-        """Return where a band has the value that means no data."""
-        value = self.fill[places[band]]
-        return np.False_ if value is None else stored[band] == stored.dtype.type(value)
+    def _lacking(self, stored: NDArray[Any], places: NDArray[np.intp]) -> NDArray[np.bool_] | None:
+        """Return where bands have the value that means no data."""
+        fills = [self.fill[place] for place in places]
+        if len(set(fills)) == 1:
+            return None if fills[0] is None else stored == stored.dtype.type(fills[0])
+        missing = np.zeros(stored.shape, dtype=bool)
+        for band, value in enumerate(fills):
+            if value is not None:
+                missing[band] = stored[band] == stored.dtype.type(value)
+        return missing
 
     def _stored(self, places: NDArray[np.intp], window: Any) -> NDArray[Any]:
         """Read the values in the file of bands at `places`, which may lie in several layers."""
@@ -427,15 +435,6 @@ def _empty(shape: tuple[int, int, int], dtype: np.dtype[Any], axes: str) -> NDAr
     """Return an array (band, y, x) whose axes lie in memory as `axes` says, such as "yxb"."""
     in_file = [AXES.index(axis) for axis in axes]
     return np.empty([shape[axis] for axis in in_file], dtype).transpose(np.argsort(in_file))
-
-
-def _pieces(block: NDArray[Any], *, turned: bool) -> Iterator[tuple[slice, slice, slice]]:
-    """Yield parts of a block (band, y, x) that fit into the cache; some spectra if it is turned."""
-    n_rows = 1 if turned else max(_PIECE * block.shape[1] // block.nbytes, 1)
-    n_columns = _TURNED if turned else block.shape[2]
-    for row in range(0, block.shape[1], n_rows):
-        for column in range(0, block.shape[2], n_columns):
-            yield slice(None), slice(row, row + n_rows), slice(column, column + n_columns)
 
 
 def _as_slice(places: NDArray[np.intp]) -> slice | NDArray[np.intp]:
