@@ -261,7 +261,7 @@ def _data_length(fields: Mapping[str, str], *, path: Path) -> int:
 
 def check_length(fields: Mapping[str, str], *, header: Path, data: Path) -> list[str]:
     """Raise if the data file is shorter than its header says; note if it is longer."""
-    wanted = _data_length(fields, path=header)
+    expected = _data_length(fields, path=header)
     length = data.stat().st_size
     compressed = _whole_number(fields, "file compression", header, default="0") != 0
     most = 1032 if compressed else 1  # no deflate stream shrinks by more than 1032 to 1
