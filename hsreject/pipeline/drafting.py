@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hsreject.errors import InputError
 from hsreject.files import existing, reading
-from hsreject.io.arrays import Kind, Layer, stored_arrays
+from hsreject.io.arrays import Kind
 from hsreject.io.describe import note_on_zeros, pixels_of, without_pixels_of
 from hsreject.io.grid import Grid
 from hsreject.io.labels import open_labels
@@ -178,29 +178,30 @@ def _suitable_sampling(reference: xr.DataArray, labelled_share: float) -> str:
     return "blocks" if whole_parts else "polygons"
 
 
-# What the files leave open.
-
-
-def _arrays(path: Path, variable: str | None, n_axes: int) -> list[Layer]:
-    """Return the arrays of a .mat or .npy file that may be meant; opening says what is wrong."""
-    arrays = stored_arrays(path) if file_kind(path) is Kind.ARRAY else []
-    return [a for a in arrays if a.ndim == n_axes and variable in {None, a.name}]
-
-
-def _first(what: str, arrays: list[Layer], why: str, option: str, notes: list[str]) -> str | None:
-    """Return the name of the first array, with a note where there are others."""
-    if len(arrays) > 1:
-        others = ", ".join(array.name for array in arrays[1:])
-        notes.append(
-            f"The {what}: '{arrays[0].name}', {why}. For another one ({others}) change {option}."
-        )
-    return arrays[0].name or None if arrays else None
-
-
-def _sides(array: Layer) -> list[tuple[int, ...]]:
-    """Return the shape of a scene without its first, second and third axis."""
-    shape = array.stored_shape
-    return [shape[:axis] + shape[axis + 1 :] for axis in range(3)]
+def _of_sampling(
+    sampling: str, counts: list[_Count], reference: xr.DataArray, notes: list[str]
+) -> dict[str, Any]:
+    """Return what the section that says which pixels are for training has to know."""
+    typical = int(np.median([count.n_pixels for count in counts]))
+    n_per_class = next(n for least, n in _SAMPLES if typical >= least)
+    values: dict[str, Any] = {"typical": typical, "n_per_class": n_per_class}
+    if sampling != "polygons":
+        return values | {
+            "small": [c.name for c in counts if 1 < c.n_pixels < 2 * n_per_class],
+            "single": [c.name for c in counts if c.n_pixels == 1],
+        }
+    numbers = polygon_numbers(reference)
+    n_polygons = [len(np.unique(numbers[reference.values == c.value])) for c in counts]
+    notes.append(
+        f"The labels lie in {sum(n_polygons)} polygons. They are kept whole: [sampling] name = "
+        "'polygons'."
+    )
+    return values | {
+        "n_polygons": sum(n_polygons),
+        "all_train": np.median(n_polygons) < _FEW_POLYGONS,
+        "alone": [c.name for c, n in zip(counts, n_polygons, strict=True) if n == 1],
+        "thinned": _WITHIN_POLYGONS if typical > 2 * _WITHIN_POLYGONS else None,
+    }
 
 
 def _class_attribute(
