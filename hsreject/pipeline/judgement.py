@@ -126,32 +126,29 @@ class Judgement:
     def statement(self) -> str:
         """How good the delivered map is, in a few sentences."""
         if self.evaluation is not None:
-            return f"{statement(self.evaluation)} {self._say('levels')}".strip()
+            return f"{statement(self.evaluation)} {say('levels', run=self)}".strip()
         kept = percent(1 - self.delivered.delivery.rejected_share)
         return f"{self.walk.left_out} The map keeps {kept} of the scene."
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must not miss."""
-        judge = self._say("coordinates") if self.judge and self.judge.warns else ""
+        judge = say("coordinates", run=self) if self.judge and self.judge.warns else ""
         advice = str(self.walk.split["train"].attrs.get(ADVICE, ""))
-        return tuple(filter(None, (judge, self._say("out_of_reach"), advice)))
+        return tuple(filter(None, (judge, say("out_of_reach", run=self), advice)))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Where the numbers come from: the split, the goal, and which half of the test pixels."""
-        judge = self._say("coordinates") if self.judge and not self.judge.warns else ""
+        judge = say("coordinates", run=self) if self.judge and not self.judge.warns else ""
         meaning = str(self.walk.split["train"].attrs.get(MEANING, ""))
-        of_map = (self._say("about_goal"), self._say("about_unknown"), meaning)
-        return tuple(filter(None, (*of_map, judge, self._say("no_promise"), self.choice)))
+        of_map = (say("about_goal", run=self), say("about_unknown", run=self), meaning)
+        return tuple(filter(None, (*of_map, judge, say("no_promise", run=self), self.choice)))
 
     @property
     def choice(self) -> str:
         """Which weight of the context was chosen, in a sentence; empty where nothing was."""
-        return self._say("weight")
-
-    def _say(self, name: str) -> str:
-        return say(name, run=self)
+        return say("weight", run=self)
 
 
 class PlaceAlone(NamedTuple):
