@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 import hsreject as hr
 from benchmarks.timing import Row, best_seconds, peak_bytes
 from hsreject.errors import HsrejectWarning
-from hsreject.features import diffusion
+from hsreject.features import windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,9 +70,9 @@ def _time(name: str, cube: xr.DataArray, train: xr.DataArray, bound: int) -> Row
 def _seams(cube: xr.DataArray, train: xr.DataArray) -> Row:
     """Compare a map in windows of 97 pixels with that of the whole scene."""
     whole = hr.AutoClassifier().fit_predict_proba(cube, train)
-    with patch.multiple(diffusion, _LARGEST_WHOLE=1000, _WINDOW=97):
-        windows = hr.AutoClassifier().fit_predict_proba(cube, train)
-    same = np.mean(whole.values.argmax(axis=0) == windows.values.argmax(axis=0))
+    with patch.multiple(windows, _LARGEST_WHOLE=1000, _SIDE=97):
+        cut = hr.AutoClassifier().fit_predict_proba(cube, train)
+    same = np.mean(whole.values.argmax(axis=0) == cut.values.argmax(axis=0))
     return Row(
         "labels of windows of 97 pixels / of the whole scene", f"{100 * same:.3f} %", "99.9 %"
     )

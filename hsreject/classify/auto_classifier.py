@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
@@ -22,33 +23,45 @@ from hsreject.classify.candidates import (
     TIMES,
     Chain,
     chain_of_bands,
-    fit_chains,
-    good_bands_of,
+    chains_of,
     held_out_scores,
+    look_around,
 )
 from hsreject.classify.pool import Pool
+from hsreject.classify.random_walker import HALO as HALO_OF_WALKERS
+from hsreject.classify.random_walker import mean_steps, walkers
 from hsreject.classify.scene_model import HeldOut, SceneModel
 from hsreject.classify.training_pixels import Training
 from hsreject.errors import FewPolygonsWarning, LargeSceneWarning
-from hsreject.features.diffusion import HALO, diffused, in_windows, windows_of
-from hsreject.features.pixels import map_pixels, on_the_grid_of
+from hsreject.features.chains import FittedChain
+from hsreject.features.diffusion import HALO
+from hsreject.features.pixels import map_pixels
+from hsreject.features.windows import (
+    BYTES_PER_PIXEL,
+    Window,
+    each_window,
+    in_windows,
+    n_workers_of,
+    on_windows,
+    windows_of,
+)
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_count
 from hsreject.sampling.polygons import polygon_advice
-from hsreject.threads import one_blas_thread, usable_cores
+from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LEAST = 0.1  # weight of a chain among the chains at t = 0, to be tried any further
 
-# What a map in windows takes, as measured: CPU per pixel, and memory per pixel of a window.
-_SECONDS_PER_PIXEL = 110e-6
-_BYTES_PER_PIXEL, _BYTES_PER_CLASS = 2000, 80
-_PIXELS_OF_WINDOW = 640**2  # with the halo of walkers
+_SECONDS_PER_PIXEL = 110e-6  # of a map in windows, as measured
+_BYTES_PER_CLASS = 80  # per pixel of a window
 
-_Features = Mapping[tuple[str, float], Any]  # by chain and time: arrays (band, y, x)
-_Expert = Callable[[str, float], Any]  # by chain and time: what predicts from these features
+_Look = Callable[[str, Sequence[float]], Mapping[float, "NDArray[Any]"]]
+"""By chain and times: features (band, y, x) of a block at each time."""
+_Expert = Callable[[str, float], Any]
+"""By chain and time: what predicts from these features."""
 
 
 class AutoClassifier(SceneModel):
@@ -124,9 +137,10 @@ class AutoClassifier(SceneModel):
 
     Notes
     -----
-    Scenes of up to half a million pixels are held in memory at once, in just under 3 kB per pixel
-    for 16 classes. Larger ones are worked on in windows of 512 x 512 pixels, with 64 pixels around
-    them for the walkers and 32 for the diffusion; a warning says first what that will take.
+    Scenes of up to half a million pixels are held in memory at once. Larger ones are worked on in
+    windows of 512 x 512 pixels with 64 pixels around them, read one by one and as many at a time as
+    fit into 2.5 GB. A warning says first what that will take. Beside the windows only the
+    probabilities of the whole scene are in memory: open the scene with ``chunks="auto"``.
 
     Examples
     --------
@@ -198,7 +212,7 @@ class AutoClassifier(SceneModel):
     ) -> xr.DataArray:
         """Return the features (band, y, x) of the chain with the largest weight."""
         cube = self._matched(cube, match_bands, wavelength_tol)
-        return self._features(self.best_chain_, cube)
+        return self._view(self.best_chain_).transform(cube)
 
     def carried(self) -> AutoClassifier:
         """Return this model as it is carried: its map of any scene is `predict_proba`."""
@@ -211,7 +225,7 @@ class AutoClassifier(SceneModel):
     def halo(self) -> int:
         """How many pixels around a block decide its probabilities."""
         self._carry()
-        return HALO if any(t for _, t in _inputs(self.carried_pools_)) else 0
+        return HALO if any(map(any, _times_of(self.carried_pools_).values())) else 0
 
     @property
     def tried_(self) -> xr.Dataset:
@@ -244,23 +258,22 @@ class AutoClassifier(SceneModel):
         scene like the training scene it is .8 to .9.
         """
         self._carry()
-        seen = self._carried_features(cube)
-        pooled = np.asarray(
-            self._pooled(cube, seen, {}, self._expert, self.carried_pools_, no_progress)
-        )
+        block = cube.compute()
+        pooled = self._carried_map(block)
         valid = np.isfinite(pooled).all(axis=0)
         label = pooled[:, valid].argmax(axis=0)
-        weights = dict.fromkeys(seen, 0.0)
+        weights: dict[tuple[str, float], float] = defaultdict(float)
         for pool in self.carried_pools_:
             for candidate, weight in zip(pool.names_, pool.weights_.tolist(), strict=True):
                 name, profile = candidate.split()
                 times = PROFILES[profile].times
-                for t in times if weight else ():
+                for t in times:
                     weights[name, t] += weight / len(times) / len(self.carried_pools_)
         agreeing = 0.0
-        for (name, t), weight in weights.items():
-            votes = self._expert(name, t).predict_proba(np.asarray(seen[name, t])[:, valid].T)
-            agreeing += weight * float((votes.argmax(axis=1) == label).mean())
+        for name, of_chain in _times_of(self.carried_pools_).items():
+            for t, seen in self._look(block, name, of_chain).items():
+                votes = self._expert(name, t).predict_proba(seen[:, valid].T)
+                agreeing += weights[name, t] * float((votes.argmax(axis=1) == label).mean())
         return agreeing
 
     def __getstate__(self) -> dict[str, Any]:
@@ -288,7 +301,7 @@ class AutoClassifier(SceneModel):
         if mapped:
             _announce(labels)
         cube = in_windows(cube)
-        every = fit_chains(cube, labels, n_folds=self.n_folds, seed=self.seed)
+        every = chains_of(cube, labels, n_folds=self.n_folds, seed=self.seed)
         training = _training_of(every)
         advice = polygon_advice(training.polygons_per_class(), len(training.codes))
         if advice:
@@ -301,14 +314,10 @@ class AutoClassifier(SceneModel):
         weights = zip(every.items(), self.screen_.weights_, strict=True)
         chains = {name: chain for (name, chain), weight in weights if weight >= _LEAST}
 
-        for done, chain in enumerate(chains.values(), start=1):
-            chain.look_around()
-            if mapped:
-                chain.walk()
-            progress("candidates", done, len(chains))
+        look_around(chains, cube, walk=mapped, progress=partial(progress, "candidates"))
         with_bands = chains | {BANDS: chain_of_bands(cube, training)}
-        self.chains_ = {name: chain.steps for name, chain in with_bands.items()}
-        self.mean_steps_ = {name: chain.mean_step for name, chain in chains.items()}
+        self.chains_ = {name: chain.view.steps for name, chain in with_bands.items()}
+        self.mean_steps_ = {name: chain.view.mean_step for name, chain in with_bands.items()}
         self.__dict__["_chains"] = {name: chain.let_go() for name, chain in with_bands.items()}
 
         # Scattered labels have neighbours everywhere: there the bands alone brought nothing.
@@ -363,7 +372,7 @@ class AutoClassifier(SceneModel):
             self.experts_ = {
                 f"{name} {t:g}": chain.expert(t)
                 for name, chain in chains.items()
-                for t in (TIMES if chain.steps else TIMES[:1])
+                for t in (TIMES[:1] if chain.sees_bands else TIMES)
             }
 
     def _map(
@@ -373,89 +382,100 @@ class AutoClassifier(SceneModel):
         pools: Sequence[Pool],
         progress: ProgressCallback,
         fold: int | None = None,
-    ) -> Any:
-        """Return the mean of pools on the scene of the training pixels, all or without a fold."""
-        seen = {
-            (name, t): one for name, chain in chains.items() for t, one in chain.features.items()
+    ) -> NDArray[np.float32]:
+        """Return the mean of pools on the scene of the training pixels, all or without a fold.
+
+        Memory is bounded but for the result: windows are read, mapped and forgotten in turn.
+        """
+        cube = in_windows(cube)
+        kind = "" if fold is None else "random"
+        layers = {
+            name: partial(chains[name].layers, of_map=fold is None) for name in _walked(pools)
         }
-        with one_blas_thread():
-            walked = {name: chains[name].walkers_of_map(fold=fold) for name in _walked(pools)}
-            kind = "" if fold is None else "random"
-            return self._pooled(
-                cube,
-                seen,
-                walked,
+        answer = np.empty((len(self.classes_), *cube.shape[1:]), dtype=np.float32)
+
+        def work(window: Window) -> None:
+            block = window.block(cube)
+            seeds = _training_of(chains).seeds(window, [fold])
+            mapped = self._pooled(
+                lambda name, times: chains[name].view.look(block, times),
                 lambda name, t: chains[name].expert(t, kind, fold),
                 pools,
-                progress,
+                lambda name: walkers(layers[name](block), steps[name], seeds, len(answer))[0],
             )
+            answer[:, *window.inner] = window.trim(mapped)
+
+        with one_blas_thread():
+            steps = dict(zip(layers, mean_steps(cube, list(layers.values())), strict=True))
+            each_window(
+                windows_of(cube, halo=HALO_OF_WALKERS),
+                work,
+                bytes_per_pixel=_bytes_per_pixel(len(answer)),
+                progress=partial(progress, "classify"),
+            )
+        return answer
 
     def _probability(self, cube: xr.DataArray, progress: ProgressCallback) -> Any:
         self._carry()
-        seen = self._carried_features(in_windows(cube))
-        return self._pooled(cube, seen, {}, self._expert, self.carried_pools_, progress)
+        bands = {str(name): c for name, c in cube.coords.items() if c.dims == (schema.BAND,)}
+
+        def kernel(values: NDArray[Any]) -> NDArray[Any]:
+            return self._carried_map(xr.DataArray(values, dims=schema.CUBE_DIMS, coords=bands))
+
+        n_classes = len(self.classes_)
+        return on_windows(cube, kernel, halo=self.halo, n_outputs=n_classes, dtype=np.float32)
+
+    def _carried_map(self, block: xr.DataArray) -> NDArray[np.float32]:
+        look = partial(self._look, block)
+        return self._pooled(look, self._expert, self.carried_pools_)
 
     def _expert(self, name: str, t: float) -> Any:
         return self.experts_[f"{name} {t:g}"]
 
-    def _features(self, name: str, cube: xr.DataArray) -> xr.DataArray:
-        if name == BANDS:
-            return good_bands_of(cube)
-        for step in self.chains_[name]:
-            cube = step.transform(cube)
-        return cube
+    def _look(
+        self, block: xr.DataArray, name: str, times: Sequence[float]
+    ) -> dict[float, NDArray[Any]]:
+        return self._view(name).look(block, times)
 
-    def _carried_features(self, cube: xr.DataArray) -> dict[tuple[str, float], Any]:
-        """Return what the carried pools look at in a scene."""
-        inputs = _inputs(self.carried_pools_)
-        seen: dict[tuple[str, float], Any] = {}
-        for name in dict.fromkeys(name for name, _ in inputs):
-            features = self._features(name, cube)
-            seen[name, 0.0] = features.data
-            later = [t for of, t in inputs if of == name and t]
-            if later:
-                flowed = diffused(features, later, mean_step=self.mean_steps_[name])
-                seen |= {(name, t): one for t, one in zip(later, flowed, strict=True)}
-        return {key: seen[key] for key in inputs}
+    def _view(self, name: str) -> FittedChain:
+        return FittedChain(self.chains_[name], self.mean_steps_[name])
 
     def _pooled(
         self,
-        cube: xr.DataArray,
-        seen: _Features,
-        walked: Mapping[str, Any],
+        look: _Look,
         expert: _Expert,
         pools: Sequence[Pool],
-        progress: ProgressCallback,
-    ) -> Any:
-        """Return the mean of pools (category, y, x) from features and walkers of a scene."""
-        # All inputs become bands of one scene, which is passed over once. An expert is asked once
-        # per pixel, however many candidates of however many pools use it.
-        keys = _inputs(pools)
-        arrays = [seen[key] for key in keys] + list(walked.values())
-        ends = np.cumsum([len(one) for one in arrays])[:-1]
-        scene = on_the_grid_of(cube, np.concatenate(arrays), dim=schema.BAND, coords={})
+        walk: Callable[[str], NDArray[np.float32]] | None = None,
+    ) -> NDArray[np.float32]:
+        """Return the mean of pools (category, y, x) on a block."""
+        # An expert is asked once per pixel, however many candidates of however many pools use it,
+        # and its features are forgotten before the next chain is looked at.
+        n_classes = len(self.classes_)
+        voices: dict[tuple[str, float | None], NDArray[np.float32]] = {}
+        for name, times in _times_of(pools).items():
+            for t, seen in look(name, times).items():
+                voices[name, t] = map_pixels(
+                    xr.DataArray(seen, dims=schema.CUBE_DIMS),
+                    expert(name, t).predict_proba,
+                    n_outputs=n_classes,
+                    dtype=np.float32,
+                )
+            if walk is not None and name in _walked(pools):
+                voices[name, None] = walk(name)
         candidates = sorted({name for pool in pools for name in pool.names_in_use})
 
         def mean(samples: NDArray[Any]) -> NDArray[Any]:
-            parts = np.split(samples, ends, axis=1)
-            where = dict(zip(walked, parts[len(keys) :], strict=True))
-            predicted: dict[str, dict[float, NDArray[Any]]] = {}
-            for (name, t), part in zip(keys, parts, strict=False):
-                predicted.setdefault(name, {})[t] = expert(name, t).predict_proba(part)
+            parts = dict(zip(voices, np.split(samples, len(voices), axis=1), strict=True))
             scores = {}
             for candidate in candidates:
                 name, profile = candidate.split()
-                scores[candidate] = PROFILES[profile].scores(predicted[name], where.get(name))
+                times = PROFILES[profile].times
+                predicted = {t: np.ascontiguousarray(parts[name, t]) for t in times}
+                scores[candidate] = PROFILES[profile].scores(predicted, parts.get((name, None)))
             return np.asarray(sum(pool.combine(scores) for pool in pools) / len(pools))
 
-        data = map_pixels(
-            scene,
-            mean,
-            n_outputs=len(self.classes_),
-            dtype=np.float32,
-            progress=partial(progress, "classify"),
-        )
-        return data.compute() if cube.chunks is None and scene.chunks is not None else data
+        stacked = xr.DataArray(np.concatenate(list(voices.values())), dims=schema.CUBE_DIMS)
+        return np.asarray(map_pixels(stacked, mean, n_outputs=n_classes, dtype=np.float32))
 
 
 def _training_of(chains: Mapping[str, Chain]) -> Training:
@@ -463,10 +483,11 @@ def _training_of(chains: Mapping[str, Chain]) -> Training:
     return next(iter(chains.values())).training
 
 
-def _inputs(pools: Sequence[Pool]) -> list[tuple[str, float]]:
-    """Return the chains and times that the candidates of pools look at."""
+def _times_of(pools: Sequence[Pool]) -> dict[str, list[float]]:
+    """Return by chain the times that the candidates of pools look at."""
     candidates = (name.split() for pool in pools for name in pool.names_in_use)
-    return sorted({(name, t) for name, profile in candidates for t in PROFILES[profile].times})
+    inputs = sorted({(name, t) for name, profile in candidates for t in PROFILES[profile].times})
+    return {name: [t for of, t in inputs if of == name] for name, _ in inputs}
 
 
 def _walked(pools: Sequence[Pool]) -> list[str]:
@@ -475,17 +496,23 @@ def _walked(pools: Sequence[Pool]) -> list[str]:
     return sorted({name for name, profile in candidates if PROFILES[profile].walkers})
 
 
+def _bytes_per_pixel(n_classes: int) -> int:
+    """Return what a window takes per pixel."""
+    return BYTES_PER_PIXEL + _BYTES_PER_CLASS * n_classes
+
+
 def _announce(labels: xr.DataArray) -> None:
     """Say what the map of a scene will take, if it is cut into windows."""
-    n_windows = windows_of(*labels.shape)
-    if n_windows == 1:
+    windows = windows_of(labels, halo=HALO_OF_WALKERS)
+    if len(windows) == 1:
         return
-    n_classes = np.count_nonzero(np.unique(schema.reference_labels(labels)))
-    n_workers = min(usable_cores(), n_windows)
-    working = n_workers * _PIXELS_OF_WINDOW * (_BYTES_PER_PIXEL + n_classes * _BYTES_PER_CLASS)
+    n_classes = int(np.count_nonzero(np.unique(schema.reference_labels(labels))))
+    bytes_per_pixel = _bytes_per_pixel(n_classes)
+    n_workers = n_workers_of(windows, bytes_per_pixel)
+    working = n_workers * max(window.n_pixels for window in windows) * bytes_per_pixel
     probabilities = 4 * n_classes * labels.size
     warnings.warn(
-        f"The scene has {labels.size / 1e6:.1f} million pixels. Its map is made in {n_windows} "
+        f"The scene has {labels.size / 1e6:.1f} million pixels. Its map is made in {len(windows)} "
         f"windows and takes about {labels.size * _SECONDS_PER_PIXEL / 60:.0f} minutes of one core "
         f"and {(working + probabilities) / 1e9:.1f} GB beside the scene.",
         LargeSceneWarning,

@@ -8,27 +8,24 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from dask.base import compute
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.covariance import ledoit_wolf
 from sklearn.ensemble import RandomForestClassifier
 
-from hsreject import schema
 from hsreject.classify.pool import floored_log
-from hsreject.classify.random_walker import GRAPHS, layers_of, walkers
+from hsreject.classify.random_walker import GRAPHS, HALO, Layer, layers_of, mean_steps, walkers
 from hsreject.classify.smlr import SparseMultinomialRegression
 from hsreject.classify.training_pixels import Training, evenly
 from hsreject.errors import InputError, NotConvergedWarning
-from hsreject.features.chains import CHAINS, fit_chain
-from hsreject.features.diffusion import N_GUIDES, diffused, mean_squared_step
-from hsreject.features.pixels import located_samples
+from hsreject.features.chains import FittedChain, diffused_samples, fit_chains
+from hsreject.features.diffusion import N_GUIDES
+from hsreject.features.pixels import RowProgress, located_samples, samples_at
+from hsreject.features.windows import Window, each_window, windows_with
 
 if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import NDArray
-
-    from hsreject.features.transformer import SceneTransformer
 
 _N_COMPONENTS = 30
 _SPARSITY = 0.01
@@ -154,60 +151,48 @@ def _shrunken_covariance(samples: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass
 class Chain:
-    """One way to see a scene, on the scene it was fitted to: features, experts and walkers."""
+    """One way to see the scene that holds the training pixels: features, experts and walkers."""
 
+    view: FittedChain
     training: Training
-    steps: list[SceneTransformer]
-    scene: xr.DataArray | None  # (band, y, x): features at t = 0; None once the scene is let go
     samples: dict[float, NDArray[np.float64]]  # by t: (pixel, feature)
-    features: dict[float, Any] = field(default_factory=dict)  # by t: (band, y, x)
-    mean_step: float = 0.0
+    mean_steps: list[float] = field(default_factory=list)  # of the guides of the folds' walkers
     walked: NDArray[np.float64] | None = None  # (pixel, category): walkers without its fold
     experts: dict[tuple[float, str, int | None], Any] = field(default_factory=dict)
 
     @property
     def sees_bands(self) -> bool:
         """Whether there are no features but the bands, for a forest."""
-        return not self.steps
+        return not self.view.steps
 
-    def look_around(self) -> None:
-        """Diffuse the features on the graph of the scene."""
-        assert self.scene is not None  # noqa: S101 (the scene is there while it is fitted)
-        self.mean_step = mean_squared_step(self.scene[:N_GUIDES])
-        later = diffused(self.scene, TIMES[1:], mean_step=self.mean_step)
-        self.features = dict(zip(TIMES, [self.scene.data, *later], strict=True))
-        self.samples |= dict(zip(TIMES[1:], _at(self.training, *later), strict=True))
-
-    def walk(self) -> None:
-        """Let walkers predict the training pixels of each fold from the others."""
-        assert self.scene is not None  # noqa: S101 (as above)
-        training = self.training
-        n_classes, n_folds = len(training.classes), training.n_folds("random")
-        self.walked = np.full((len(training.codes), n_classes), 1 / n_classes)
-        if not n_folds:
-            return
-        # all folds in one call: the graphs, which do not depend on labels, are built once
-        seeds = np.concatenate([training.seeds(without=number) for number in range(n_folds)])
-        (ends,) = _at(training, walkers(layers_of([self.scene[:N_GUIDES]]), seeds, n_classes))
-        for number, part in enumerate(np.split(ends, n_folds, axis=1)):
-            out = training.folds["random"] == number
-            self.walked[out] = part[out]
-
-    def walkers_of_map(self, *, fold: int | None = None) -> Any:
-        """Return where walkers end (category, y, x), all of them or those without a fold.
+    def layers(self, block: xr.DataArray, *, of_map: bool = False) -> list[Layer]:
+        """Return what holds walkers back: edges of components and, for the map, of discriminants.
 
         Discriminants know all training pixels: they guide the map's walkers, not the folds'.
         """
-        assert self.scene is not None  # noqa: S101 (as above)
-        guides = self.scene[:N_GUIDES]
-        layers = layers_of([guides])
-        if fold is None:
+        features = self.view.look(block, (0.0,))[0.0]
+        guides = features[:N_GUIDES]
+        directions = np.zeros(0)
+        if of_map:
             directions = self.expert(0.0).discriminants(_N_DISCRIMINANTS).astype(np.float32)
-            if directions.size:
-                data = np.tensordot(directions.T, self.scene.data, axes=1)
-                discriminants = self.scene[: len(data)].copy(data=data)
-                layers = [*layers_of([guides, discriminants]), layers_of([guides], GRAPHS[1:])[0]]
-        return walkers(layers, self.training.seeds(without=fold), len(self.training.classes))
+        if not directions.size:
+            return layers_of([guides])
+        discriminants = np.tensordot(directions.T, features, axes=1)
+        return [*layers_of([guides, discriminants]), *layers_of([guides], GRAPHS[1:])]
+
+    def walk(self, block: xr.DataArray, window: Window) -> None:
+        """Let walkers predict the training pixels of each fold in a window from all others."""
+        training = self.training
+        inside, (rows, columns) = window.locate(*training.places, around=False)
+        fold = training.folds["random"][inside]
+        out = fold >= 0
+        folds = np.unique(fold[out]).tolist()
+        if folds and self.walked is not None:
+            # all folds in one call: the graphs, which do not depend on labels, are built once
+            seeds = training.seeds(window, folds)
+            ends = walkers(self.layers(block), self.mean_steps, seeds, len(training.classes))
+            number = np.searchsorted(folds, fold[out])
+            self.walked[np.flatnonzero(inside)[out]] = ends[number, :, rows[out], columns[out]]
 
     def expert(self, t: float, kind: str = "", number: int | None = None) -> Any:
         """Return the expert on features at t without a fold of a kind, fitted when first asked."""
@@ -248,38 +233,20 @@ class Chain:
     def let_go(self) -> Chain:
         """Return the chain without the scene."""
         experts = {key: expert for key, expert in self.experts.items() if key[1] != "random"}
-        return replace(self, scene=None, features={}, walked=None, experts=experts)
+        return replace(self, view=replace(self.view, whole=None), walked=None, experts=experts)
 
 
-def _at(training: Training, *arrays: Any) -> list[NDArray[np.float64]]:
-    """Return the values (pixel, band) of arrays (band, y, x) at the training pixels."""
-    rows, columns = np.unravel_index(training.positions, training.shape)
-    picked = compute(
-        *(
-            one[:, rows, columns].T if isinstance(one, np.ndarray) else one.vindex[:, rows, columns]
-            for one in arrays
-        )
-    )
-    return [values.astype(np.float64) for values in picked]
-
-
-def fit_chains(
+def chains_of(
     cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int, seed: int
 ) -> dict[str, Chain]:
     """Return the chains that a scene allows, with the features of its training pixels."""
     chains: dict[str, Chain] = {}
     training: Training | None = None
-    for name in CHAINS:
-        try:
-            steps, features = fit_chain(name, cube, _N_COMPONENTS)
-        except InputError:  # a scene without noise has no MNF
-            if name != "mnf":
-                raise
-            continue
+    for name, view, features in fit_chains(cube, _N_COMPONENTS):
         samples, values, positions = located_samples(features, labels)
         if training is None:
             training = Training.of(labels, values, positions, n_folds=n_folds, seed=seed)
-        chains[name] = Chain(training, steps, features, {0.0: samples})
+        chains[name] = Chain(view, training, {0.0: samples})
     if not any(chain.samples[0.0].std(axis=0).any() for chain in chains.values()):
         raise InputError(
             "The training pixels cannot be told apart: all bands are constant over them. Check "
@@ -290,15 +257,32 @@ def fit_chains(
 
 def chain_of_bands(cube: xr.DataArray, training: Training) -> Chain:
     """Return the chain of the bands themselves."""
-    bands = good_bands_of(cube)
-    (samples,) = _at(training, bands.data)
-    return Chain(training, [], bands, {0.0: samples}, {0.0: bands.data})
+    bands = FittedChain([])
+    return Chain(bands, training, {0.0: samples_at(bands.transform(cube), *training.places)})
 
 
-def good_bands_of(cube: xr.DataArray) -> xr.DataArray:
-    """Return the good bands of a scene in single precision, as a forest sees them."""
-    good = cube.isel({schema.BAND: np.flatnonzero(schema.good_bands(cube))})
-    return good.astype(np.float32, copy=False)
+def look_around(
+    chains: Mapping[str, Chain], cube: xr.DataArray, *, walk: bool, progress: RowProgress
+) -> None:
+    """Diffuse the features of the training pixels and, with `walk`, let walkers predict them."""
+    every = list(chains.values())
+    training = every[0].training
+    views = {name: chain.view for name, chain in chains.items()}
+    for name, samples in diffused_samples(views, cube, training.places, TIMES).items():
+        chains[name].samples = samples
+    if not walk:
+        return
+    for chain, steps in zip(every, mean_steps(cube, [one.layers for one in every]), strict=True):
+        chain.mean_steps = steps
+        n_classes = len(training.classes)
+        chain.walked = np.full((len(training.codes), n_classes), 1 / n_classes)
+
+    def work(window: Window) -> None:
+        block = window.block(cube)
+        for chain in every:
+            chain.walk(block, window)
+
+    each_window(windows_with(training.places, cube, halo=HALO), work, progress=progress)
 
 
 def held_out_scores(

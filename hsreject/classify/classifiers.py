@@ -12,11 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -232,20 +229,6 @@ def linear_discriminant_analysis() -> Any:
     return LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
 
 
-def logistic_regression(*, penalty_strength: float = 1.0, max_iter: int = 1000) -> Any:
-    """Return logistic regression with a squared penalty, on features scaled to unit variance.
-
-    Parameters
-    ----------
-    penalty_strength : float, default 1.0
-        Weight of the penalty, positive: the inverse of scikit-learn's C.
-    max_iter : int, default 1000
-        Limit of the solver.
-    """
-    regression = LogisticRegression(C=1.0 / penalty_strength, max_iter=max_iter)
-    return make_pipeline(StandardScaler(), regression)
-
-
 CLASSIFIERS: Registry[Any] = Registry(
     "classifier",
     {
@@ -253,7 +236,6 @@ CLASSIFIERS: Registry[Any] = Registry(
         "svm": SupportVectorMachine,
         "random_forest": random_forest,
         "lda": linear_discriminant_analysis,
-        "logistic_regression": logistic_regression,
         "nearest_neighbor": NearestNeighbor,
         "auto": AutoClassifier,
         "random_walker": RandomWalker,

@@ -31,6 +31,7 @@ _ROUGH_TOL = 1e-4
 _PATIENCE = 10  # iterations without a measurable fall of the objective
 _PASSES = 20  # of coordinate descent between two solutions on the support
 _ROUNDS = 50  # of passes and a solution on the support
+_FEW = 4  # zeros at once, up to which the inverse is corrected rather than factorised anew
 
 
 def proximal_newton(
@@ -357,16 +358,46 @@ def _solve_on_support(
         inner, now = curvature[np.ix_(support, support)], coef[support]
         gradient = slope[support] + penalty * np.sign(now)
         try:
-            move = -cho_solve(cho_factor(inner, check_finite=False), gradient, check_finite=False)
+            factor = cho_factor(inner, check_finite=False)
         except LinAlgError:
             return  # no curvature in some direction: coordinate descent goes on alone
-        crossing = np.flatnonzero((now + move) * now < 0)
-        if len(crossing):
-            move = _stop_at_zero(inner, gradient, now, move, crossing)
-        coef[support] += move
-        slope += curvature[:, support] @ move
-        if not len(crossing):
+        minimum = now - cho_solve(factor, gradient, check_finite=False)
+        if crosses := (minimum * now < 0).any():
+            minimum = _through_zeros(inner, factor, gradient, now, minimum - now)
+        coef[support] = minimum
+        slope += curvature[:, support] @ (minimum - now)
+        if not crosses:
             return
+
+
+def _through_zeros(
+    inner: FloatArray,
+    factor: tuple[FloatArray, bool],
+    gradient: FloatArray,
+    coef: FloatArray,
+    move: FloatArray,
+) -> FloatArray:
+    """Return the coordinates after moves that each stop where some of them become zero.
+
+    Without coordinate j the inverse of the curvature is H - H_j H_j' / H_jj: far cheaper than
+    another factor. Where many become zero at once a new factor is cheaper, and comes next.
+    """
+    inverse = cho_solve(factor, np.eye(len(coef)), check_finite=False)
+    coef, gradient = coef.copy(), gradient.copy()
+    while len(crossing := np.flatnonzero((coef + move) * coef < 0)):
+        before = coef != 0
+        move = _stop_at_zero(inner, gradient, coef, move, crossing)
+        coef += move
+        gradient += inner @ move
+        zeroed = np.flatnonzero(before & (coef == 0))
+        if len(zeroed) > _FEW:
+            break
+        for j in zeroed:
+            column = inverse[j].copy()
+            inverse -= np.outer(column, column / column[j])
+            inverse[j] = inverse[:, j] = 0.0
+        move = -(inverse @ gradient)
+    return coef
 
 
 def _stop_at_zero(

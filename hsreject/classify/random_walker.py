@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import dask.array as da
 import numpy as np
+import xarray as xr
 from scipy import sparse
 
+from hsreject import schema
 from hsreject.classify.scene_model import SceneModel
 from hsreject.errors import InputError
-from hsreject.features.chains import CHAINS, fit_chain
-from hsreject.features.diffusion import (
-    N_GUIDES,
-    EdgeGraph,
-    in_windows,
-    linear_solver,
-    mean_squared_step,
-    on_windows,
-)
+from hsreject.features.chains import CHAINS, FittedChain, fit_chain
+from hsreject.features.diffusion import N_GUIDES, EdgeGraph, linear_solver, squared_steps
 from hsreject.features.pixels import located_samples
-from hsreject.features.spatial import Smooth
+from hsreject.features.spatial import Smooth, smoothed
+from hsreject.features.windows import Window, each_window, in_windows, windows_of
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_choice, check_count, check_number
 from hsreject.threads import one_blas_thread
@@ -39,7 +36,7 @@ HALO = 64
 
 _LEAST_SINGLE = 1e-5  # leak from which single precision will do: at 1e-4 it errs by 5e-5
 
-Layer = tuple[float, Sequence["xr.DataArray"]]
+Layer = tuple[float, "list[NDArray[Any]]"]
 """What an edge graph is made of: its contrast, and one or more sets of guides (band, y, x)."""
 
 
@@ -74,58 +71,73 @@ def walk(
 
 
 def walkers(
-    layers: Sequence[Layer], seeds: NDArray[np.integer], n_classes: int, *, leak: float = LEAK
-) -> Any:
-    """Return where walkers end, the mean over the graphs of all layers.
+    layers: Sequence[Layer],
+    mean_steps: Iterable[float],
+    seeds: NDArray[np.integer],
+    n_classes: int,
+    *,
+    leak: float = LEAK,
+) -> NDArray[np.float32]:
+    """Return where walkers end (set, category, y, x), the mean over the graphs of all layers.
 
-    `seeds` (set, y, x) holds one or more sets of training pixels: 0 where there is none, else 1
-    plus the number of the class. The result (set * category, y, x) is NaN where there is no data,
-    and lazy when the guides are.
+    `mean_steps` are those of the sets of guides, layer by layer. `seeds` (set, y, x) holds one or
+    more sets of training pixels: 0 where there is none, else 1 plus the number of the class. The
+    result is NaN where there is no data.
     """
-    # layers may share a set of guides: it is stacked, and cut into windows, once
-    guides = list({id(one): one for _, sets in layers for one in sets}.values())
-    steps = [mean_squared_step(one) for one in guides]
-    ends = np.cumsum([len(one) for one in guides])
-    number = {id(one): place for place, one in enumerate(guides)}
-    used = [(contrast, [number[id(one)] for one in sets]) for contrast, sets in layers]
-
-    def kernel(values: NDArray[Any]) -> NDArray[Any]:
-        *parts, targets = np.split(values, ends)
-        shape = (len(targets), n_classes, values[0].size)
-        total = np.full(shape, np.nan, dtype=np.float32)
-        for contrast, places in used:
-            graph = EdgeGraph.of(
-                *(parts[place] for place in places),
-                contrast=contrast,
-                mean_steps=[steps[place] for place in places],
-            )
-            # pixels of a graph begin at 0; what is NaN at the end was in no graph
-            total[:, :, graph.pixels] = np.nan_to_num(total[:, :, graph.pixels])
-            with one_blas_thread():
-                for one, target in zip(total, targets, strict=True):
-                    codes = target.ravel()[graph.pixels].astype(np.intp) - 1
-                    nodes = np.flatnonzero(codes >= 0)
-                    field = walk(graph.laplacian, nodes, codes[nodes], n_classes, leak=leak)
-                    one[:, graph.pixels] += field.T / len(used)
-        return total.reshape(-1, *values.shape[1:])
-
-    stacked = [one.data for one in guides]
-    if guides[0].chunks is None:
-        data = np.concatenate([*stacked, seeds.astype(np.float32)])
-    else:
-        chunks = (-1, *stacked[0].chunks[1:])
-        data = da.concatenate([*stacked, da.from_array(seeds, chunks=chunks)])
-    return on_windows(data, kernel, halo=HALO, n_outputs=len(seeds) * n_classes)
+    steps = iter(mean_steps)
+    total = np.full((len(seeds), n_classes, seeds[0].size), np.nan, dtype=np.float32)
+    for contrast, guides in layers:
+        own = list(islice(steps, len(guides)))
+        graph = EdgeGraph.of(*guides, contrast=contrast, mean_steps=own)
+        # pixels of a graph begin at 0; what is NaN at the end was in no graph
+        total[:, :, graph.pixels] = np.nan_to_num(total[:, :, graph.pixels])
+        with one_blas_thread():
+            for one, target in zip(total, seeds, strict=True):
+                codes = target.ravel()[graph.pixels].astype(np.intp) - 1
+                nodes = np.flatnonzero(codes >= 0)
+                field = walk(graph.laplacian, nodes, codes[nodes], n_classes, leak=leak)
+                one[:, graph.pixels] += field.T / len(layers)
+    return total.reshape(len(seeds), n_classes, *seeds.shape[1:])
 
 
 def layers_of(
-    guides: Sequence[xr.DataArray], graphs: Sequence[tuple[float, float]] = GRAPHS
+    guides: Sequence[NDArray[Any]], graphs: Sequence[tuple[float, float]] = GRAPHS
 ) -> list[Layer]:
     """Return a layer per pair of contrast and smoothing, each of all these sets of guides."""
     return [
-        (contrast, [Smooth(sigma).fit_transform(one) if sigma else one for one in guides])
+        (
+            contrast,
+            [smoothed(one, sigma=sigma, dtype=one.dtype) if sigma else one for one in guides],
+        )
         for contrast, sigma in graphs
     ]
+
+
+def mean_steps(
+    cube: xr.DataArray,
+    makers: Sequence[Callable[[xr.DataArray], Sequence[Layer]]],
+    graphs: Sequence[tuple[float, float]] = GRAPHS,
+) -> list[list[float]]:
+    """Return for each maker of layers the mean squared steps of its sets of guides over a scene.
+
+    Windows share one mean, or there would be seams. Steps across their borders do not count.
+    """
+
+    def steps(window: Window) -> list[list[tuple[float, int]]]:
+        block = window.block(cube)
+        return [
+            [
+                squared_steps(xr.DataArray(window.trim(one), dims=schema.CUBE_DIMS))
+                for _, guides in layers(block)
+                for one in guides
+            ]
+            for layers in makers
+        ]
+
+    windows = windows_of(cube, halo=max(Smooth(sigma).halo for _, sigma in graphs))
+    parts = each_window(windows, steps)
+    totals = (np.sum(of_windows, axis=0) for of_windows in zip(*parts, strict=True))
+    return [[float(total / max(count, 1)) for total, count in sets] for sets in totals]
 
 
 class RandomWalker(SceneModel):
@@ -210,11 +222,25 @@ class RandomWalker(SceneModel):
         progress: ProgressCallback = no_progress,
     ) -> xr.DataArray:
         """Walk over a scene and return its map, as :meth:`SceneModel.fit_predict_proba`."""
-        guides, seeds = self._checked_learn(cube, labels, progress)
-        field = walkers(layers_of([guides], self.graphs), seeds, len(self.classes_), leak=self.leak)
-        progress("walkers", 1, 1)
-        probability = self._on_grid(cube, field)
-        return probability if cube.chunks is not None else probability.compute()
+        chain, rows, columns, codes = self._checked_learn(cube, labels, progress)
+        cube = in_windows(cube)
+
+        def layers(block: xr.DataArray) -> list[Layer]:
+            return layers_of([chain.look(block, (0.0,))[0.0]], self.graphs)
+
+        (steps,) = mean_steps(cube, [layers], self.graphs)
+        field = np.empty((len(self.classes_), *cube.shape[1:]), dtype=np.float32)
+
+        def work(window: Window) -> None:
+            block = window.block(cube)
+            seen, places = window.locate(rows, columns, around=True)
+            seeds = np.zeros((1, *block.shape[1:]), dtype=np.int16)
+            seeds[0][places] = codes[seen] + 1
+            (ends,) = walkers(layers(block), steps, seeds, len(self.classes_), leak=self.leak)
+            field[:, *window.inner] = window.trim(ends)
+
+        each_window(windows_of(cube, halo=HALO), work, progress=partial(progress, "walkers"))
+        return self._on_grid(cube, field)
 
     @property
     def halo(self) -> None:
@@ -223,17 +249,15 @@ class RandomWalker(SceneModel):
 
     def _learn(
         self, cube: xr.DataArray, labels: xr.DataArray, progress: ProgressCallback
-    ) -> tuple[xr.DataArray, NDArray[np.int16]]:
-        """Return the guides (band, y, x) and the seeds (1, y, x) of a scene."""
+    ) -> tuple[FittedChain, NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """Return the chain of the guides; rows, columns and class numbers of the seeds."""
         self._check_options()
-        _, guides = fit_chain(self.chain, in_windows(cube), self.n_guides)
+        chain, guides = fit_chain(self.chain, in_windows(cube), self.n_guides)
         _, values, positions = located_samples(guides, labels)
         self.classes_, codes = np.unique(values, return_inverse=True)
         self.n_training_pixels_ = len(values)
-        seeds = np.zeros((1, *labels.shape), dtype=np.int16)
-        seeds[0].flat[positions] = codes + 1
-        progress("walkers", 0, 1)
-        return guides, seeds
+        rows, columns = np.unravel_index(positions, labels.shape)
+        return chain, rows, columns, codes
 
     def _probability(self, cube: xr.DataArray, progress: ProgressCallback) -> NoReturn:
         raise InputError(

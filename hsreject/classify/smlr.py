@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hsreject.classify.multinomial import MultinomialProblem
-from hsreject.classify.pool import best_temperature
 from hsreject.classify.proximal_newton import proximal_newton
 from hsreject.classify.training_samples import Basis, TrainingSamples, check_finite
 from hsreject.errors import NotConvergedWarning
@@ -19,14 +18,11 @@ from hsreject.registry import check_choice, check_count, check_number
 from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import ArrayLike, NDArray
 
     from hsreject.classify.multinomial import FloatArray, Solution
 
 KERNELS = ("rbf", "linear")
-N_FOLDS = 5
 
 
 class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types
@@ -56,11 +52,6 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
     n_centers : int, optional
         Number of functions, centred at the training samples that represent all of them best; by
         default there is one at every training sample.
-    class_weight : dict, "balanced" or None
-        Weights of the classes, as in scikit-learn.
-    temperature : float or "cv", default 1
-        The scores are divided by it: above 1 flattens the probabilities. "cv" finds it by
-        cross-validation on the training samples.
     tol : float, default 1e-4
         Stop when the duality gap is below this share of the objective.
     max_iter : int, default 500
@@ -80,8 +71,6 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         Inverse squared width in use.
     training_prior_ : array (category,)
         The class frequencies of the training samples, which the probabilities contain.
-    temperature_ : float
-        The temperature in use.
     objective_, duality_gap_ : float
         Value of the objective, and the proven bound on its distance from the optimum.
     n_iter_ : int
@@ -118,8 +107,6 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         kernel: Literal["rbf", "linear"] = "rbf",
         gamma: float | Literal["scale"] = "scale",
         n_centers: int | None = None,
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        temperature: float | Literal["cv"] = 1.0,
         tol: float = 1e-4,
         max_iter: int = 500,
     ) -> None:
@@ -127,8 +114,6 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         self.kernel = kernel
         self.gamma = gamma
         self.n_centers = n_centers
-        self.class_weight = class_weight
-        self.temperature = temperature
         self.tol = tol
         self.max_iter = max_iter
 
@@ -162,11 +147,6 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
             self.duality_gap_ = solution.duality_gap
             self.n_iter_ = solution.n_iterations
             self.training_prior_ = problem.class_weight / problem.weight.sum()
-            self.temperature_ = (
-                self._cross_validated_temperature(samples)
-                if self.temperature == "cv"
-                else float(self.temperature)
-            )
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -198,7 +178,6 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         with one_blas_thread():
             scores = Basis(self.centers_, self.gamma_).scores(features, self.coef_)
         scores += self.intercept_.astype(scores.dtype)
-        scores /= self.temperature_
         return scores
 
     def _check_parameters(self) -> None:
@@ -206,8 +185,6 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         check_number("tol", self.tol, above=0)
         check_count("max_iter", self.max_iter, least=1)
         check_choice("kernel", self.kernel, KERNELS)
-        if self.temperature != "cv":
-            check_number("temperature", self.temperature, above=0)
         if self.n_centers is not None:
             check_count("n_centers", self.n_centers, least=1)
         if self.gamma != "scale":
@@ -221,7 +198,7 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
                 samples.features, samples.weight, gamma=self.gamma, n_centers=self.n_centers
             )
         problem = MultinomialProblem.from_samples(
-            basis.values(samples.features), samples.codes, samples.weights_with(self.class_weight)
+            basis.values(samples.features), samples.codes, samples.weight
         )
         solution = proximal_newton(problem, self.sparsity, tol=self.tol, max_iter=self.max_iter)
         if not solution.converged:
@@ -235,20 +212,6 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
                 stacklevel=3,  # the caller of fit
             )
         return basis, problem, problem.restore(solution)
-
-    def _cross_validated_temperature(self, samples: TrainingSamples) -> float:
-        """Return the best temperature for samples that were held out in turn."""
-        # Samples that a fit has seen look too certain, and would ask for too low a temperature.
-        # Basis functions are chosen anew in each fold, without the held-out samples.
-        fold = samples.folds(N_FOLDS)
-        scores = np.zeros((len(fold), len(samples.classes)))
-        for number in range(fold.max() + 1):
-            out = fold == number
-            basis, _, solution = self._solve(samples.subset(~out))
-            scores[out] = basis.values(samples.features[out]) @ solution.coef + solution.intercept
-        held_out = fold >= 0  # all but samples that are alone in their class
-        weight = samples.weights_with(self.class_weight)
-        return best_temperature(scores[held_out], samples.codes[held_out], weight[held_out])
 
 
 def _advice(sparsity: float, *, exhausted: bool) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,8 @@ from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_folds, polyg
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from hsreject.features.windows import Window
 
 _MOST_JUDGED = 500  # training pixels that candidates are judged by: more would change little
 _DOUBT = 0.01  # probability of a left-out label below which it may be wrong
@@ -92,12 +95,24 @@ class Training:
             return np.ones(len(self.codes), dtype=bool)
         return np.asarray(self.folds[kind] != number)
 
-    def seeds(self, *, without: int | None = None) -> NDArray[np.int16]:
-        """Return 1 + the number of the class at each training pixel (1, y, x), 0 elsewhere."""
-        seeds = np.zeros((1, *self.shape), dtype=np.int16)
-        used = self.outside("random", without)
-        seeds[0].flat[self.positions[used]] = self.codes[used] + 1
-        return seeds
+    @cached_property
+    def places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Rows and columns of the pixels."""
+        rows, columns = np.unravel_index(self.positions, self.shape)
+        return rows, columns
+
+    def seeds(self, window: Window, folds: Sequence[int | None]) -> NDArray[np.int16]:
+        """Return 1 + the class number at each training pixel of a block, 0 elsewhere.
+
+        There is a set (set, y, x) for each fold, without its pixels.
+        """
+        seen, (rows, columns) = window.locate(*self.places, around=True)
+        shape = [side.stop - side.start for side in window.outer]
+        targets = (np.where(self.outside("random", fold), self.codes + 1, 0) for fold in folds)
+        seeds = [np.zeros(shape, dtype=np.int16) for _ in folds]
+        for one, target in zip(seeds, targets, strict=True):
+            one[rows, columns] = target[seen]
+        return np.stack(seeds)
 
     def groups(self) -> NDArray[np.intp] | None:
         """Return the polygons of the judged pixels; None if all are scattered."""

@@ -1,8 +1,7 @@
-"""Samples as the sparse regression needs them: checked, in folds, and seen by basis functions."""
+"""Samples as the sparse regression needs them: checked, and seen by basis functions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,6 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from hsreject.errors import InputError
-from hsreject.registry import check_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -69,50 +67,6 @@ class TrainingSamples:
         new[1:] = (features[1:] != features[:-1]).any(axis=1) | (codes[1:] != codes[:-1])
         first = np.flatnonzero(new)
         return cls(features[first], codes[first], np.add.reduceat(weight, first), classes)
-
-    def weights_with(self, class_weight: Mapping[Any, float] | str | None) -> FloatArray:
-        """Return the sample weights times the weights of their classes."""
-        factor = np.ones(len(self.classes))
-        if isinstance(class_weight, Mapping):
-            for name, value in class_weight.items():
-                place = np.flatnonzero(self.classes == name)
-                if not len(place):
-                    raise InputError(
-                        f"class_weight names the class {name!r}, which has no samples. "
-                        f"Classes: {self.classes.tolist()}."
-                    )
-                factor[place] = check_number(f"class_weight of {name!r}", value, above=0)
-        elif class_weight == "balanced":
-            factor = self.weight.sum() / (len(self.classes) * np.bincount(self.codes, self.weight))
-        elif class_weight is not None:
-            raise InputError(
-                f"class_weight must be None, 'balanced' or a mapping from class to weight "
-                f"(got {class_weight!r})."
-            )
-        return self.weight * factor[self.codes]
-
-    def folds(self, n_folds: int) -> NDArray[np.intp]:
-        """Deal the samples of each class out to folds, in their sorted order.
-
-        The only sample of a class gets -1: it is never held out. Nothing is random.
-        """
-        fold = np.full(len(self.codes), -1)
-        for code in range(len(self.classes)):
-            members = np.flatnonzero(self.codes == code)
-            if len(members) > 1:
-                fold[members] = np.arange(len(members)) % n_folds
-        if fold.max() < 0:
-            raise InputError(
-                "Cross-validation needs a class with at least two samples (every class has one). "
-                "Give more samples, or fixed parameters instead of cross-validated ones."
-            )
-        return fold
-
-    def subset(self, mask: NDArray[np.bool_]) -> TrainingSamples:
-        """Return some of the samples, with all classes."""
-        return TrainingSamples(
-            self.features[mask], self.codes[mask], self.weight[mask], self.classes
-        )
 
 
 def check_finite(features: NDArray[Any]) -> None:

@@ -19,14 +19,12 @@ from hsreject.features.pixels import (
     on_the_grid_of,
 )
 from hsreject.features.transformer import SampleTransformer, SceneTransformer
-from hsreject.registry import check_choice
 
 if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import NDArray
 
-# pixel -> neighbour (rows, columns); the names are spectral's
-NEIGHBORS = {"lowerright": (1, 1), "lowerleft": (1, -1), "right": (0, 1), "lower": (1, 0)}
+_LOWER_RIGHT = (1, 1)  # rows and columns from a pixel to the neighbour whose difference is noise
 
 # Directions whose noise variance is this fraction of the largest (of bands scaled to unit noise)
 # hold rounding error: constant bands, copies of bands, more bands than pairs of pixels.
@@ -87,8 +85,6 @@ class PCA(SampleTransformer):
     n_components : int, float or None, default 15
         How many components to keep; a fraction in (0, 1) keeps the fewest that hold this share of
         the variance; None keeps all. More than there are features means all of them.
-    whiten : bool, default False
-        Whether to scale each component to unit variance. Components without variance stay at zero.
 
     Attributes
     ----------
@@ -117,9 +113,8 @@ class PCA(SampleTransformer):
            [ 2.236]])
     """
 
-    def __init__(self, n_components: int | float | None = 15, *, whiten: bool = False) -> None:
+    def __init__(self, n_components: int | float | None = 15) -> None:
         self.n_components = n_components
-        self.whiten = whiten
 
     def _learn(self, moments: Callable[[], Moments]) -> None:
         statistics = moments()
@@ -147,12 +142,6 @@ class PCA(SampleTransformer):
 
     def _transform_samples(self, samples: NDArray[Any]) -> NDArray[Any]:
         scores: NDArray[Any] = (samples - self.mean_) @ self.components_.T
-        if not self.whiten:
-            return scores
-        deviation = np.sqrt(self.explained_variance_)
-        # below rounding error of the largest, a deviation is noise of the arithmetic
-        usable = deviation > 1e-12 * deviation[0] if deviation[0] > 0 else deviation > 0
-        scores *= np.divide(1.0, deviation, out=np.zeros_like(deviation), where=usable)
         return scores
 
     @property
@@ -169,8 +158,8 @@ class MNF(SceneTransformer):
     With the covariance S of the pixels and the covariance N of the noise, the components are the
     solutions of :math:`S w = \lambda N w`, scaled to unit noise (:math:`w' N w = 1`) and ordered by
     :math:`\lambda`, which is one plus the signal-to-noise ratio. The features of a spectrum x are
-    :math:`w'(x - m)`, m the mean of the scene. The noise is estimated from neighbouring pixels,
-    whose difference is mostly noise: N is half the covariance of the differences.
+    :math:`w'(x - m)`, m the mean of the scene. The noise is estimated from diagonal
+    neighbours, whose difference is mostly noise: N is half the covariance of the differences.
 
     Pixels without data, and pairs with such a pixel, are left out. The
     eigenvectors come from `spectral`; directions in which no noise could be measured (constant
@@ -185,8 +174,6 @@ class MNF(SceneTransformer):
     min_snr : float, default 1.0
         The rule for ``n_components=None``: a component is worth keeping when it holds at least this
         many times as much signal as noise, in variance.
-    neighbor : {"lowerright", "lowerleft", "right", "lower"}, default "lowerright"
-        Which neighbour a pixel is compared with.
 
     Attributes
     ----------
@@ -229,11 +216,9 @@ class MNF(SceneTransformer):
         n_components: int | None = 15,
         *,
         min_snr: float = 1.0,
-        neighbor: str = "lowerright",
     ) -> None:
         self.n_components = n_components
         self.min_snr = min_snr
-        self.neighbor = neighbor
 
     @property
     def halo(self) -> int:
@@ -241,13 +226,12 @@ class MNF(SceneTransformer):
         return 0
 
     def _learn_scene(self, cube: xr.DataArray) -> None:
-        check_choice("neighbor", self.neighbor, NEIGHBORS)
-        signal, noise = cube_moments(cube, NEIGHBORS[self.neighbor])
+        signal, noise = cube_moments(cube, _LOWER_RIGHT)
         check_enough_pixels(signal, needed_by="MNF")
         if noise.count < 2:
             raise InputError(
                 f"MNF needs at least two pairs of neighbouring pixels with data to measure noise "
-                f"(found {noise.count}). Use PCA, or another neighbor= than {self.neighbor!r}."
+                f"(found {noise.count}). Use PCA."
             )
         eigenvalues, components = _noise_adjusted_components(signal, noise)
         n_kept = self._n_kept(eigenvalues)

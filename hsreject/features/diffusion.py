@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import dask.array as da
 import numpy as np
-from dask.array.overlap import overlap, trim_internal
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from hsreject import schema
 from hsreject.features.pixels import cube_moments, feature_dtype, on_the_grid_of
 from hsreject.features.transformer import SceneTransformer
+from hsreject.features.windows import on_windows
 from hsreject.registry import check_count, check_number
 from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import xarray as xr
-    from numpy.typing import DTypeLike, NDArray
+    from numpy.typing import NDArray
 
 CONTRAST = 3.0
 N_GUIDES = 10
 
 _LEAST_WEIGHT = 1e-6  # across the sharpest edge: keeps every region of pixels connected
 _LEAF = 24  # pixels of a rectangle that is not dissected any further
-_LARGEST_WHOLE = 2**19  # pixels that are worked on at once; the factor of one graph takes 0.5 GB
-_WINDOW = 512  # pixels: the side of the windows that larger scenes are cut into
 
 HALO = 32
 """Pixels around a window that decide its features at t = 300 to a ten-thousandth."""
@@ -89,12 +86,12 @@ class EdgeGraph:
         return cls(pixels, _laplacian(start, stop, weight, pixels.size))
 
 
-def mean_squared_step(guides: xr.DataArray) -> float:
-    """Return the mean of |f_i - f_j|^2 over four-neighbours of guides (band, y, x) with data."""
+def squared_steps(guides: xr.DataArray) -> tuple[float, int]:
+    """Return the sum of |f_i - f_j|^2 over four-neighbours of guides (band, y, x), and how many."""
     _, *moments = cube_moments(guides, (0, 1), (1, 0))
     # moments are of differences: squares about 0 are those about the mean, plus n mean^2
     total = sum(float(one.scatter.trace() + one.count * one.mean @ one.mean) for one in moments)
-    return total / max(sum(one.count for one in moments), 1)
+    return total, sum(one.count for one in moments)
 
 
 def _laplacian(
@@ -151,89 +148,30 @@ def linear_solver(matrix: sparse.csr_array) -> Solver:
     return lambda sides: factor.solve(sides.astype(matrix.dtype, order="F", copy=False))
 
 
-def on_windows(
-    data: Any, kernel: Callable[[NDArray[Any]], NDArray[Any]], *, halo: int, n_outputs: int
-) -> Any:
-    """Return `kernel` of data (band, y, x): (n_outputs, y, x) of float32 or wider.
-
-    Up to half a million pixels it sees the scene at once. A larger one, which must be a dask array,
-    is cut into windows of 512 x 512 pixels that do not depend on its chunks; the kernel sees `halo`
-    pixels around each, and memory stays bounded. The result is lazy when `data` is.
-    """
-    if isinstance(data, np.ndarray):
-        return kernel(data)
-    side, depth = (-1, 0) if windows_of(*data.shape[1:]) == 1 else (_WINDOW, halo)
-    depths = {0: 0, 1: min(depth, data.shape[1]), 2: min(depth, data.shape[2])}
-    dtype = feature_dtype(data.dtype)
-    windows = data.rechunk((-1, side, side))
-    return with_halo(windows, kernel, depths, n_outputs=n_outputs, dtype=dtype)
-
-
-def with_halo(
-    chunked: Any,
-    kernel: Callable[[NDArray[Any]], NDArray[Any]],
-    depths: Mapping[int, int],
-    *,
-    n_outputs: int,
-    dtype: DTypeLike,
-) -> Any:
-    """Return `kernel` of each chunk (band, y, x) of a dask array and what is around it.
-
-    It sees `depths` pixels beyond the chunk along each axis, which are cut off the result.
-    """
-    wide = overlap(chunked, depth=dict(depths), boundary="none")
-    outputs = wide.map_blocks(
-        kernel,
-        chunks=((n_outputs,), *wide.chunks[1:]),
-        dtype=dtype,
-        meta=np.empty((0, 0, 0), dtype=dtype),
-    )
-    return trim_internal(outputs, dict(depths), boundary="none")
-
-
-def in_windows(cube: xr.DataArray) -> xr.DataArray:
-    """Return a scene as a dask array if it is too large to be worked on at once."""
-    if cube.chunks is not None or windows_of(*cube.shape[1:]) == 1:
-        return cube
-    return cube.copy(data=da.from_array(cube.values, chunks=(-1, _WINDOW, _WINDOW)))
-
-
-def windows_of(n_rows: int, n_columns: int) -> int:
-    """Return how many windows a scene of this size is cut into; 1: it is not cut."""
-    whole = n_rows * n_columns <= _LARGEST_WHOLE
-    return 1 if whole else -(-n_rows // _WINDOW) * -(-n_columns // _WINDOW)
-
-
 def diffused(
-    features: xr.DataArray,
+    features: NDArray[Any],
     times: Sequence[float],
     *,
     mean_step: float,
     contrast: float = CONTRAST,
     n_guides: int = N_GUIDES,
-) -> list[Any]:
+) -> list[NDArray[Any]]:
     """Return for each t the array (I + t L)^-1 X of features X (band, y, x).
 
-    They are NaN where any feature is, and lazy when the features are. The graph of all times is
-    that of the first `n_guides` features.
+    They are NaN where any feature is. The graph of all times is that of the first `n_guides`
+    features.
     """
-
-    def kernel(values: NDArray[Any]) -> NDArray[Any]:
-        dtype = feature_dtype(values.dtype)
-        valid = np.isfinite(values).all(axis=0)
-        guides = np.where(valid, values[:n_guides], np.nan).astype(dtype)
-        graph = EdgeGraph.of(guides, contrast=contrast, mean_steps=[mean_step])
-        flowed = np.full((len(times), len(values), valid.size), np.nan, dtype=dtype)
-        samples = values.reshape(len(values), -1)[:, graph.pixels].T.astype(dtype)
-        with one_blas_thread():
-            for place, t in zip(flowed, times, strict=True):
-                if samples.size:
-                    place[:, graph.pixels] = diffuse(graph, samples, t).T
-        return flowed.reshape(-1, *valid.shape)
-
-    n_bands = features.sizes[schema.BAND]
-    flowed = on_windows(features.data, kernel, halo=HALO, n_outputs=len(times) * n_bands)
-    return [flowed[place * n_bands : (place + 1) * n_bands] for place in range(len(times))]
+    dtype = feature_dtype(features.dtype)
+    valid = np.isfinite(features).all(axis=0)
+    guides = np.where(valid, features[:n_guides], np.nan).astype(dtype)
+    graph = EdgeGraph.of(guides, contrast=contrast, mean_steps=[mean_step])
+    samples = features.reshape(len(features), -1)[:, graph.pixels].T.astype(dtype)
+    flowed = [np.full((len(features), valid.size), np.nan, dtype=dtype) for _ in times]
+    with one_blas_thread():
+        for place, t in zip(flowed, times, strict=True):
+            if samples.size:
+                place[:, graph.pixels] = diffuse(graph, samples, t).T
+    return [place.reshape(features.shape) for place in flowed]
 
 
 def diffuse(graph: EdgeGraph, features: NDArray[Any], t: float) -> NDArray[Any]:
@@ -307,17 +245,21 @@ class Diffuse(SceneTransformer):
         check_number("t", self.t, least=0)
         check_number("contrast", self.contrast, least=0)
         check_count("n_guides", self.n_guides, least=1)
-        self.mean_step_ = mean_squared_step(cube[: self.n_guides])
+        total, count = squared_steps(cube[: self.n_guides])
+        self.mean_step_ = total / max(count, 1)
 
     def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
-        windows = in_windows(cube)
-        (data,) = diffused(
-            windows,
-            [self.t],
-            mean_step=self.mean_step_,
-            contrast=self.contrast,
-            n_guides=self.n_guides,
-        )
+        def kernel(values: NDArray[Any]) -> NDArray[Any]:
+            return diffused(
+                values,
+                [self.t],
+                mean_step=self.mean_step_,
+                contrast=self.contrast,
+                n_guides=self.n_guides,
+            )[0]
+
+        dtype = feature_dtype(cube.dtype)
+        n_bands = cube.sizes[schema.BAND]
+        data = on_windows(cube, kernel, halo=HALO, n_outputs=n_bands, dtype=dtype)
         coords = {str(name): c for name, c in cube.coords.items() if schema.BAND in c.dims}
-        features = on_the_grid_of(cube, data, dim=schema.BAND, coords=coords)
-        return features if cube.chunks is not None else features.compute()
+        return on_the_grid_of(cube, data, dim=schema.BAND, coords=coords)

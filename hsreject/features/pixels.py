@@ -175,7 +175,7 @@ def cube_moments(cube: xr.DataArray, *offsets: tuple[int, int]) -> tuple[Moments
     """Return the moments of the pixels that have data and, per offset, of pixel minus neighbor.
 
     All are gathered in one pass, chunk by chunk. An offset (rows, columns) says where the neighbor
-    lies: rows 0 or 1, columns -1, 0 or 1. Pairs across the borders of chunks count; pairs in which
+    lies: rows and columns 0 or 1. Pairs across the borders of chunks count; pairs in which
     one pixel lacks data do not.
     """
     all_offsets = [(0, 0), *offsets]
@@ -193,8 +193,7 @@ def cube_moments(cube: xr.DataArray, *offsets: tuple[int, int]) -> tuple[Moments
 def _lazy_moments(data: Any, offset: tuple[int, int]) -> Any:
     rows, columns = offset
     if any(offset):
-        depth = {0: 0, 1: (0, rows), 2: (max(-columns, 0), max(columns, 0))}
-        data = overlap(data, depth=depth, boundary="none")
+        data = overlap(data, depth={0: 0, 1: (0, rows), 2: (0, columns)}, boundary="none")
     parts = [delayed(_block_moments)(block, offset) for block in data.to_delayed().ravel()]
     while len(parts) > 1:  # a fixed tree: deterministic, and few parts are alive at a time
         pairs = zip(parts[::2], parts[1::2], strict=False)
@@ -206,13 +205,11 @@ def _lazy_moments(data: Any, offset: tuple[int, int]) -> Any:
 def _block_moments(values: NDArray[Any], offset: tuple[int, int]) -> Moments:
     n_bands, height, width = values.shape
     rows, columns = offset
-    here = slice(max(-columns, 0), width - max(columns, 0))
-    there = slice(max(columns, 0), width - max(-columns, 0))
     total = Moments.of(np.empty((0, n_bands)))
     for slab in _row_slabs(max(height - rows, 0), width):
-        pixels = values[:, slab, here].astype(np.float64)
+        pixels = values[:, slab, : width - columns].astype(np.float64)
         if any(offset):
-            pixels -= values[:, slab.start + rows : slab.stop + rows, there]
+            pixels -= values[:, slab.start + rows : slab.stop + rows, columns:]
         samples, _ = samples_of(pixels)
         total = total.merge(Moments.of(samples))
     return total
@@ -238,6 +235,18 @@ def labelled_samples(
     return located_samples(features, labels)[:2]
 
 
+def samples_at(
+    features: xr.DataArray, rows: NDArray[np.intp], columns: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return the features (pixel, band) of some pixels; of a lazy cube only their chunks."""
+    data: Any = features.data
+    if features.chunks is None:
+        picked = data[:, rows, columns].T
+    else:
+        picked = data.vindex[:, rows, columns].compute()  # the dimension of the points is first
+    return np.ascontiguousarray(picked, dtype=np.float64)
+
+
 def located_samples(
     features: xr.DataArray, labels: xr.DataArray
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.intp]]:
@@ -249,12 +258,7 @@ def located_samples(
             "labels hold no training pixel: all are 0 (no reference). "
             "Label some pixels of at least two classes."
         )
-    data: Any = features.data
-    if features.chunks is None:
-        picked = data[:, rows, columns].T
-    else:
-        picked = data.vindex[:, rows, columns].compute()  # the dimension of the points is first
-    samples = np.ascontiguousarray(picked, dtype=np.float64)
+    samples = samples_at(features, rows, columns)
     has_data = has_numbers(samples, axis=1)
     if not has_data.any():
         raise InputError(

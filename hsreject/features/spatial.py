@@ -15,7 +15,7 @@ from hsreject.features.transformer import SceneTransformer
 from hsreject.registry import check_number
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
 _TRUNCATE = 4.0  # the Gaussian ends at this many standard deviations
 
@@ -107,14 +107,14 @@ class Smooth(SceneTransformer):
 
     def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
         dtype = feature_dtype(cube.dtype)
-        kernel = partial(_smooth_block, sigma=self.sigma, dtype=dtype)
+        kernel = partial(smoothed, sigma=self.sigma, dtype=dtype)
         data: Any = cube.data
         if cube.chunks is None:
-            smoothed = kernel(data)
+            smooth = kernel(data)
         else:
             # dask makes chunks as large as the overlap, but not larger than the scene
             depth = (0, *(min(self.halo, size) for size in data.shape[1:]))
-            smoothed = data.rechunk({0: -1}).map_overlap(
+            smooth = data.rechunk({0: -1}).map_overlap(
                 kernel,
                 depth=depth,
                 boundary="none",
@@ -122,16 +122,17 @@ class Smooth(SceneTransformer):
                 meta=np.empty((0, 0, 0), dtype=dtype),
             )
         coords = {str(name): c for name, c in cube.coords.items() if schema.BAND in c.dims}
-        return on_the_grid_of(cube, smoothed, dim=schema.BAND, coords=coords)
+        return on_the_grid_of(cube, smooth, dim=schema.BAND, coords=coords)
 
 
-def _smooth_block(values: NDArray[Any], *, sigma: float, dtype: np.dtype[Any]) -> NDArray[Any]:
+def smoothed(values: NDArray[Any], *, sigma: float, dtype: DTypeLike) -> NDArray[Any]:
+    """Return values (band, y, x) smoothed over the pixels with data, as :class:`Smooth` says."""
     valid = np.isfinite(values).all(axis=0)
     gaussian = partial(gaussian_filter, sigma=sigma, mode="constant", truncate=_TRUNCATE)
     total = gaussian(valid.astype(np.float64))
-    smoothed = np.full(values.shape, np.nan, dtype=dtype)
+    smooth = np.full(values.shape, np.nan, dtype=dtype)
     for band, plane in enumerate(values):
         weighted = gaussian(np.where(valid, plane, 0).astype(np.float64))
         # a valid pixel counts itself, so its total is above 0
-        smoothed[band, valid] = weighted[valid] / total[valid]
-    return smoothed
+        smooth[band, valid] = weighted[valid] / total[valid]
+    return smooth

@@ -266,10 +266,12 @@ class BandRequirements:
         if not _same(needed, available[nearest]).all() or np.unique(nearest).size < nearest.size:
             return cube
         # places of other bands hold a needed one, so that positions stay those of the training
-        # scene
+        # scene; it is marked bad there, or edges of the image would count it many times
         places = np.full(self.count, nearest[0])
         places[self.needed] = nearest
-        return cube.isel({schema.BAND: places})
+        cube = cube.isel({schema.BAND: places})
+        good = schema.good_bands(cube) & self.needed
+        return cube.assign_coords({schema.GOOD_BAND: (schema.BAND, good)})
 
     def _check_same(self, cube: xr.DataArray) -> None:
         """Raise unless the scene has the needed bands of the training scene in the same places."""

@@ -17,7 +17,7 @@ import xarray as xr
 from dask.base import compute, tokenize
 from dask.delayed import delayed
 
-from hsreject.features.diffusion import with_halo
+from hsreject.features.windows import with_halo
 from hsreject.files import replacing, unfinished_folder
 from hsreject.handover.filled_map import second_choice
 from hsreject.io.remote import as_path, state_of

@@ -14,10 +14,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
 from hsreject import schema
-from hsreject.errors import InputError
-from hsreject.features.chains import CHAINS, fit_chain
-from hsreject.features.diffusion import Diffuse, in_windows, windows_of
+from hsreject.features.chains import FittedChain, diffused_samples, fit_chains
+from hsreject.features.diffusion import HALO
 from hsreject.features.pixels import located_samples, map_pixels
+from hsreject.features.windows import Window, each_window, in_windows, windows_of
 from hsreject.registry import check_count
 from hsreject.rejection.evidence import P_VALUE
 from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_numbers
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
-
-    from hsreject.features.transformer import SceneTransformer
 
 UNKNOWN_BELOW = 0.05
 """The p-value below which a pixel is unknown. Known pixels have it in 1 to 4 of 100 cases."""
@@ -154,10 +152,24 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         DataArray of float32 (y, x)
             Named `p_value`, in (0, 1], NaN where there is no data.
         """
-        cube = in_windows(cube) if windows_of(*cube.shape[1:]) > 1 else cube.compute()
-        scores = self._look(cube, labels, times=TIMES).compute()
+        cube = in_windows(schema.check_dims(cube, schema.CUBE_DIMS, name="cube"))
+        views, spaces = self._look(cube, labels, times=TIMES)
+        times = {name: [t for of, t in spaces if of == name] for name, _ in spaces}
+        score = np.zeros(cube.shape[1:], dtype=np.float32)
+
+        def work(window: Window) -> None:
+            block = window.block(cube)
+            for name, of_chain in times.items():
+                for t, seen in views[name].look(block, of_chain).items():
+                    space = spaces[name, t]
+                    one = space.score(xr.DataArray(seen, dims=schema.CUBE_DIMS)).values
+                    score[window.inner] += window.trim(np.float32(space.weight) * one)
+
+        each_window(windows_of(cube, halo=HALO), work)
         self.medians_ = self._medians(cube)
-        return scores.copy(data=p_value_of(scores.values, n_tests=1)).rename(P_VALUE)
+        coords = {name: c for name, c in cube.coords.items() if schema.BAND not in c.dims}
+        p_value = p_value_of(score, n_tests=1)
+        return xr.DataArray(p_value, dims=schema.MAP_DIMS, coords=coords, name=P_VALUE)
 
     def p_value(
         self, cube: xr.DataArray, *, shift: Sequence[float] | NDArray[Any] | None = None
@@ -210,8 +222,8 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _look(
         self, cube: xr.DataArray, labels: xr.DataArray, *, times: Sequence[float]
-    ) -> xr.DataArray:
-        """Weigh the spaces, keep those without diffusion, and return z of the scene (y, x)."""
+    ) -> tuple[dict[str, FittedChain], dict[tuple[str, float], Space]]:
+        """Weigh the spaces, keep those without diffusion; return chains, and spaces of weight."""
         check_count("n_samples", self.n_samples, least=2)
         cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
         labels = schema.check_labels(labels, name="training labels")
@@ -219,25 +231,23 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         clumps: NDArray[np.integer] = np.arange(labels.size)
         if clump_size(labels) >= CLUMPED:
             clumps = polygon_numbers(labels).ravel()
-        self.chains_: dict[str, list[SceneTransformer]] = {}
-        spaces: dict[tuple[str, float], Space] = {}
-        scores: dict[tuple[str, float], xr.DataArray] = {}
-        for name in CHAINS:
-            try:
-                self.chains_[name], features = fit_chain(name, cube, N_COMPONENTS)
-            except InputError:  # a scene without noise has no MNF
-                if name != "mnf":
-                    raise
-                continue
-            for t in times:
-                seen = Diffuse(t).fit(features).transform(features) if t else features
-                samples, values, places = self._thinned(seen, labels)
-                space = Space.of(samples, values, clumps[places])
-                spaces[name, t], scores[name, t] = space, space.score(seen)
+        views: dict[str, FittedChain] = {}
+        samples: dict[str, dict[float, NDArray[np.float64]]] = {}
+        for name, view, features in fit_chains(cube, N_COMPONENTS):
+            of_chain, values, positions = self._thinned(features, labels)
+            views[name], samples[name] = view, {0.0: of_chain}
+        if max(times):
+            rows, columns = np.unravel_index(positions, labels.shape)
+            samples = diffused_samples(views, cube, (rows, columns), times)
+        spaces = {
+            (name, t): Space.of(seen, values, clumps[positions])
+            for name, of_chain in samples.items()
+            for t, seen in of_chain.items()
+        }
+        self.chains_ = {name: view.steps for name, view in views.items()}
         self.auroc_ = {f"{name} {t:g}": space.auroc for (name, t), space in spaces.items()}
-        self.spaces_ = _weighed({name: spaces[name, 0.0] for name in self.chains_})
-        weighed = _weighed(spaces)
-        return sum(weighed[key].weight * score for key, score in scores.items())  # type: ignore[return-value]
+        self.spaces_ = _weighed({name: spaces[name, 0.0] for name in views})
+        return views, {key: space for key, space in _weighed(spaces).items() if space.weight}
 
     def _thinned(
         self, features: xr.DataArray, labels: xr.DataArray

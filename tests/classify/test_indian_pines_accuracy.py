@@ -28,17 +28,3 @@ def test_mean_overall_accuracy_is_at_least_67_percent(scene) -> None:
         assert model.duality_gap_ <= 1e-4 * model.objective_
         accuracies.append(model.score(*test))
     assert np.mean(accuracies) >= 0.67
-
-
-def test_temperature_makes_probabilities_honest(scene) -> None:
-    """Held-out training pixels alone bring the log-loss of 10,000 other pixels down."""
-    train, test = split(scene, 0)
-    X, y = test
-
-    def loss(model):
-        model.fit(*train)
-        column = np.searchsorted(model.classes_, y)
-        return -np.log(model.predict_proba(X)[np.arange(len(y)), column]).mean()
-
-    plain = loss(hr.SparseMultinomialRegression())
-    assert loss(hr.SparseMultinomialRegression(temperature="cv")) < 0.9 * plain

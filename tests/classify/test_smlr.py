@@ -108,35 +108,6 @@ def test_repeated_samples_are_weights() -> None:
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-9)
 
 
-def test_class_weight_weighs_classes() -> None:
-    X, y = clouds(spread=3.0)
-    X, y = X[5:], np.where(y == 2, 1, y)[5:]
-    by_class = SparseMultinomialRegression(class_weight={1: 0.5}).fit(X, y)
-    by_sample = SparseMultinomialRegression().fit(X, y, sample_weight=np.where(y == 1, 0.5, 1.0))
-    balanced = SparseMultinomialRegression(class_weight="balanced").fit(X, y)
-    np.testing.assert_allclose(balanced.training_prior_, [0.5, 0.5])
-    # the width of the functions follows the samples, not the classes
-    assert by_class.gamma_ == pytest.approx(SparseMultinomialRegression().fit(X, y).gamma_)
-    np.testing.assert_allclose(by_class.training_prior_, by_sample.training_prior_)
-
-
-def test_temperature_is_learned_from_held_out_samples() -> None:
-    X, y = clouds(n_classes=4, per_class=40, spread=3.0)
-    train = np.arange(len(y)) < 80
-    sharp = SparseMultinomialRegression(1e-3).fit(X[train], y[train])
-    calm = SparseMultinomialRegression(1e-3, temperature="cv").fit(X[train], y[train])
-    assert calm.temperature_ > 1.2
-    assert (calm.predict(X) == sharp.predict(X)).all()
-    rows = np.arange((~train).sum())
-
-    def loss(model):
-        return -np.log(model.predict_proba(X[~train])[rows, y[~train]]).mean()
-
-    assert loss(calm) < 0.8 * loss(sharp)
-    given = SparseMultinomialRegression(1e-3, temperature=calm.temperature_).fit(X[train], y[train])
-    np.testing.assert_allclose(given.predict_proba(X), calm.predict_proba(X))
-
-
 def test_few_centres_represent_many_samples() -> None:
     """The chosen centres leave less of the kernel matrix unexplained than any random ones."""
     X, y = clouds(per_class=100)
@@ -189,12 +160,9 @@ def test_wrong_parameters_are_named() -> None:
         ({"sparsity": "small"}, "sparsity"),
         ({"kernel": "rbff"}, r"kernel .* 'rbf'"),
         ({"gamma": 0}, "gamma .* above 0"),
-        ({"temperature": 0}, "temperature .* above 0"),
         ({"n_centers": 0}, "n_centers .* at least 1"),
         ({"tol": 0}, "tol .* above 0"),
         ({"max_iter": 2.5}, r"max_iter .* \(got 2.5\)"),
-        ({"class_weight": {7: 1}}, r"class 7, .* \[0, 1, 2\]"),
-        ({"class_weight": "equal"}, "class_weight"),
     ]:
         with pytest.raises(InputError, match=message):
             SparseMultinomialRegression(**options).fit(X, y)
@@ -214,8 +182,6 @@ def test_wrong_samples_are_named() -> None:
     ]:
         with pytest.raises(InputError, match=message):
             model.fit(samples, labels, sample_weight=weight)
-    with pytest.raises(InputError, match="every class has one"):
-        SparseMultinomialRegression(temperature="cv").fit(X[:3], y[:3])
     model.fit(X, y)
     broken[3, 1] = np.inf
     with pytest.raises(InputError, match="inf in 1 of 45"):

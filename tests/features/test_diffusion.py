@@ -6,7 +6,7 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import InputError
-from hsreject.features import diffusion
+from hsreject.features import diffusion, windows
 from hsreject.features.diffusion import EdgeGraph, dissection_order
 
 
@@ -77,13 +77,15 @@ def test_windows_of_a_large_scene_leave_no_seams(monkeypatch) -> None:
     cube = xr.DataArray(rng.normal(size=(3, 70, 90)), dims=("band", "y", "x"))
     transformer = hr.Diffuse(300.0).fit(cube)
     whole = transformer.transform(cube)
-    monkeypatch.setattr(diffusion, "_LARGEST_WHOLE", 1000)
-    monkeypatch.setattr(diffusion, "_WINDOW", 45)
-    windows = transformer.transform(cube)
-    assert windows.chunks is None
-    np.testing.assert_allclose(windows.values, whole.values, atol=2e-3 * float(whole.std()))
-    assert not np.array_equal(windows.values, whole.values)
-    np.testing.assert_array_equal(transformer.transform(cube.chunk(y=13, x=50)).values, windows)
+    monkeypatch.setattr(windows, "_LARGEST_WHOLE", 1000)
+    monkeypatch.setattr(windows, "_SIDE", 45)
+    cut = transformer.transform(cube)
+    assert cut.chunks is None
+    np.testing.assert_allclose(cut.values, whole.values, atol=2e-3 * float(whole.std()))
+    assert not np.array_equal(cut.values, whole.values)
+    lazy = transformer.transform(cube.chunk(y=13, x=50))
+    assert lazy.chunks is not None
+    np.testing.assert_allclose(lazy.values, whole.values, atol=2e-3 * float(whole.std()))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 50), (13, 8), (30, 41)])

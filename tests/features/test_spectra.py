@@ -165,3 +165,14 @@ def test_only_the_bands_in_use_are_required(cube) -> None:
     infrared_is_bad = cube.assign_coords(good_band=("band", np.arange(20) < 12))
     infrared_is_bad.values[12:] = np.nan
     np.testing.assert_array_equal(visible.predict_proba(infrared_is_bad).values, expected.values)
+
+
+def test_a_scene_with_fewer_bands_counts_each_of_them_once(cube) -> None:
+    """Positions of bands that nobody needs are filled with one that is marked bad there."""
+    labels = hr.synthetic_scene(**SCENE)[1]
+    select = hr.SelectBands(wavelengths=(400, 700))
+    visible = hr.SceneClassifier("lda", features=[select, "scale"]).fit(cube, labels)
+    ordered = visible.band_requirements_.ordered(cube.isel(band=slice(12)))
+    assert ordered.sizes["band"] == 20
+    good = ordered.wavelength.values[ordered.good_band.values]
+    np.testing.assert_array_equal(good, cube.wavelength.values[visible.band_requirements_.needed])

@@ -8,7 +8,7 @@ from scipy import stats
 import hsreject as hr
 from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.features import diffusion
+from hsreject.features import windows
 from hsreject.features.chains import CHAINS, fit_chain
 
 
@@ -143,11 +143,11 @@ def test_blocks_and_lazy_scenes_give_the_same(scene, training) -> None:
 def test_a_large_scene_is_looked_at_in_windows(scene, training, monkeypatch) -> None:
     cube, _ = scene
     whole = hr.Novelty().fit_p_value(cube, training)
-    monkeypatch.setattr(diffusion, "_LARGEST_WHOLE", 1000)
-    monkeypatch.setattr(diffusion, "_WINDOW", 20)
-    windows = hr.Novelty().fit_p_value(cube.chunk({"y": 7}), training)
-    assert windows.chunks is None
-    np.testing.assert_allclose(windows, whole, rtol=0.01)  # features at 32 pixels differ by 1e-4
+    monkeypatch.setattr(windows, "_LARGEST_WHOLE", 1000)
+    monkeypatch.setattr(windows, "_SIDE", 20)
+    cut = hr.Novelty().fit_p_value(cube.chunk({"y": 7}), training)
+    assert cut.chunks is None
+    np.testing.assert_allclose(cut, whole, rtol=0.01)  # features at 32 pixels differ by 1e-4
 
 
 def test_many_training_pixels_are_thinned(scene) -> None:
