@@ -75,9 +75,10 @@ class AutoClassifier(SceneModel):
     - On each, *experts* (the mean of sparse regression and linear discriminant analysis) see the
       features at diffusion times t (:class:`~hsreject.Diffuse`): probabilities :math:`p_t`.
     - *Random walkers* (:class:`~hsreject.RandomWalker`) carry classes along the scene: R. They are
-    held back by differences of components and, for the map, of discriminants: directions that
-    separate the training pixels of different classes. Left-out pixels are predicted without
-    discriminants, which were fitted with them. - Three *profiles* combine them to scores
+      held back by differences of components and, for the map, of discriminants: directions that
+      separate the training pixels of different classes. Left-out pixels are predicted without
+      discriminants, which were fitted with them.
+    - Three *profiles* combine them to scores
       :math:`z = a \log \overline{p_t} + b \log R`, every probability with a floor of .01 / K:
       *fields* (t = 3, 30, 300; a = .25, b = 1), *mixed* (t = 0, 3; a = 1, b = .5) and *pixels*
       (t = 0; a = 1, b = 0).

@@ -198,8 +198,8 @@ def _check(path: Path) -> None:
     def check_texts(name: str, entry: Any) -> None:
         # an entry of variable length is kept as its length, and where it is
         if isinstance(entry, h5py.Dataset) and entry.dtype.kind == "O" and entry.id.get_offset():
-            kept = np.dtype([("length", "<u4"), ("address", "V12")])
-            texts = np.fromfile(path, kept, entry.size, offset=entry.id.get_offset())
+            layout = np.dtype([("length", "<u4"), ("address", "V12")])
+            texts = np.fromfile(path, layout, entry.size, offset=entry.id.get_offset())
             if np.any(texts["length"] > length):
                 raise FileError(f"{path} is damaged: '{name}' claims to be longer than the file.")
 

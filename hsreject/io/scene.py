@@ -252,12 +252,12 @@ def _used_bands(
     if stored.product and np.any(np.diff(centre) < 0) and not np.isnan(centre).any():
         order = order[np.argsort(centre, kind="stable")]
         notes.append("The file has its bands in another order: sorted by wavelength.")
-    chosen = {
+    columns = {
         name: None if values is None else values[order]
         for name, values in (("wavelength", bands.wavelength), ("fwhm", bands.fwhm))
     }
     good = None if bands.good is None else bands.good[order]
-    return BandInfo(**chosen, good=good, notes=bands.notes), order, tuple(notes)
+    return BandInfo(**columns, good=good, notes=bands.notes), order, tuple(notes)
 
 
 # The reader of bare arrays.

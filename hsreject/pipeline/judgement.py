@@ -127,8 +127,8 @@ class Judgement:
         """How good the delivered map is, in a few sentences."""
         if self.evaluation is not None:
             return f"{statement(self.evaluation)} {say('levels', run=self)}".strip()
-        kept = percent(1 - self.delivered.delivery.rejected_share)
-        return f"{self.walk.left_out} The map keeps {kept} of the scene."
+        kept_share = percent(1 - self.delivered.delivery.rejected_share)
+        return f"{self.walk.left_out} The map keeps {kept_share} of the scene."
 
     @property
     def warnings(self) -> tuple[str, ...]:

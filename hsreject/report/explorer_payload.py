@@ -200,19 +200,19 @@ def payload(  # noqa: PLR0913 (one argument per thing that a page may show)
     map, of which every `spacing`-th row and column was taken already. `group` (y, x) says what errs
     together, instead of blocks; `certified` is a threshold of the first system.
     """
-    known = {name: _codes(array.values, classes) for name, array in references.items()}
+    coded = {name: _codes(array.values, classes) for name, array in references.items()}
     relation = _relation(classes, grid)
     systems: list[dict[str, Any]] = []
     for name, stack in stacks.items():
         codes = np.where(stack.has_data, _codes(stack.label, classes), np.uint8(0))
-        truth = known.get("test", np.zeros_like(codes[0]))
+        truth = coded.get("test", np.zeros_like(codes[0]))
         marked = None if systems else certified
         systems.append(
             {"name": name, **_system(stack, codes, truth, step, group, relation, marked)}
         )
     height, width = next(iter(stacks.values())).has_data[::step, ::step].shape
-    n_samples = int((known["test"] > 0).sum()) if known else 0
-    shown = {name: packed(codes[::step, ::step]) for name, codes in known.items()}
+    n_samples = int((coded["test"] > 0).sum()) if coded else 0
+    shown = {name: packed(codes[::step, ::step]) for name, codes in coded.items()}
     groups = np.flatnonzero((relation != np.eye(len(relation), dtype=bool)).any(axis=1))
     return {
         "height": height,
@@ -220,7 +220,7 @@ def payload(  # noqa: PLR0913 (one argument per thing that a page may show)
         **_place(grid, height, step * spacing),
         "layers": [
             "labels",
-            *(["outcome", "confidence", "reference"] if known else ["confidence"]),
+            *(["outcome", "confidence", "reference"] if coded else ["confidence"]),
         ],
         "classes": classes.names,
         "below": {str(code): np.flatnonzero(relation[code]).tolist() for code in groups},
@@ -275,11 +275,11 @@ def _system(
     used, shown = (truth > 0) & stack.has_data, np.s_[..., ::step, ::step]
     shown_data, levels = stack.has_data[shown], None
     if stack.confidence is None:
-        kept: Any = ~np.asarray(stack.rejected)
-        gone = (~kept[shown] & shown_data).sum(axis=(1, 2))
+        keep: Any = ~np.asarray(stack.rejected)
+        gone = (~keep[shown] & shown_data).sum(axis=(1, 2))
         order = np.argsort(gone, kind="stable")
-        codes, kept, gone = codes[order], kept[order], gone[order]
-        ranks, sample_ranks = kept[shown], kept[:, used]
+        codes, keep, gone = codes[order], keep[order], gone[order]
+        ranks, sample_ranks = keep[shown], keep[:, used]
     else:
         confidence = stack.confidence
         if confidence.dtype != np.float32:
@@ -291,12 +291,12 @@ def _system(
             for values in (np.where(shown_data, of_map, levels[0]), of_samples)
         )
         gone = _below(ranks[0][shown_data], levels.size)
-    decision, known = codes[:, used], truth[used]
-    right = relation[decision, known]
+    decision, reference = codes[:, used], truth[used]
+    right = relation[decision, reference]
     clumps = _clumps(used, group, right)
     *counts, squares = _sample_counts(right, sample_ranks, clumps, levels)
     n_pixels = int(shown_data.sum())
-    nth = slice(None, None, -(-known.size // _MOST_SAMPLES) or 1)
+    nth = slice(None, None, -(-reference.size // _MOST_SAMPLES) or 1)
     blocks = clumps[0].block[nth] if clumps else np.zeros(0, dtype=np.intp)
     return {
         "points": gone.size,
@@ -311,13 +311,13 @@ def _system(
         "thresholds": None if levels is None else packed(levels),
         "labels": _as_planes(codes[shown]),
         "ranks": _as_planes(ranks.astype(np.uint16 if levels is not None else np.uint8)),
-        "truth": packed(known[nth]),
+        "truth": packed(reference[nth]),
         "sampleLabels": _as_planes(decision[:, nth]),
         "sampleRanks": _as_planes(sample_ranks[:, nth].astype(np.uint16)),
         "certified": None
         if certified is None or levels is None
         else gone[np.searchsorted(levels, certified)] / n_pixels,
-        "winners": _winners(counts, by_threshold=levels is not None) if known.size else [],
+        "winners": _winners(counts, by_threshold=levels is not None) if reference.size else [],
     }
 
 
@@ -329,10 +329,10 @@ def _sample_counts(
 ) -> tuple[NDArray[np.int64], ...]:
     """Return the four counts of every point, and the sums of squares that its interval needs."""
     if levels is None:
-        kept = ranks > 0
-        parts = (right & kept, ~right & kept, right & ~kept, ~right & ~kept)
-        of_planes = [one.squares(plane) for one, plane in zip(clumps, kept, strict=False)]
-        return *(part.sum(axis=1) for part in parts), np.array(of_planes or [0] * len(kept))
+        keep = ranks > 0
+        parts = (right & keep, ~right & keep, right & ~keep, ~right & ~keep)
+        of_planes = [one.squares(plane) for one, plane in zip(clumps, keep, strict=False)]
+        return *(part.sum(axis=1) for part in parts), np.array(of_planes or [0] * len(keep))
     accurate, misclassified = (
         _below(ranks[0][part], levels.size) for part in (right[0], ~right[0])
     )

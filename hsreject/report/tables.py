@@ -170,13 +170,13 @@ def level_shares(answer: xr.DataArray, reference: xr.DataArray) -> LevelShares |
     used = (reference.values > 0) & (answer.values != nodata_label(answer.dtype))
     code, truth = answer.values[used], reference.values[used]
     level = np.append(tree.levels, tree.n_levels)[rows_of(tree.table, code)]
-    kept, right = level < tree.n_levels, tree.holds(code, truth)
+    keep, right = level < tree.n_levels, tree.holds(code, truth)
     members = {tree.table.name_of(value): truth == value for value in tree.classes.values}
     rows = []
     for name, member in (members | {"all classes": truth > 0}).items():
         if member.any():
             shares = np.bincount(level[member], minlength=tree.n_levels + 1) / member.sum()
-            rows.append((name, shares.tolist(), _share(right, member & kept)))
+            rows.append((name, shares.tolist(), _share(right, member & keep)))
     return LevelShares(tree.groups, tree.level_names, rows)
 
 

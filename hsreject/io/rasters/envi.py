@@ -226,10 +226,10 @@ def _data_length(fields: Mapping[str, str], *, path: Path) -> int:
     offset = _whole_number(fields, "header offset", path, default="0")
     item_size = _ITEM_SIZES.get(_whole_number(fields, "data type", path), 0)
     nodata = fields.get("data ignore value", "0").rstrip(", ")
-    known = ", ".join(map(str, _ITEM_SIZES))
+    codes = ", ".join(map(str, _ITEM_SIZES))
     frames = ("major frame offsets", "minor frame offsets")
     expected = {
-        "data type": (item_size, f"one of {known} (complex numbers are not read)"),
+        "data type": (item_size, f"one of {codes} (complex numbers are not read)"),
         "interleave": (
             fields.get("interleave", "").lower() in {"bil", "bip", "bsq"},
             "bil, bip or bsq",

@@ -246,7 +246,7 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
         plain = ({MaskFlags.all_valid}, {MaskFlags.nodata})
         files = source.parts if source.driver == "VRT" else (source.path,)
         lengths = [file_length(file) for file in files or ()]
-        known = None not in lengths and bool(lengths)
+        all_known = None not in lengths and bool(lengths)
         layout = source.fields.get("interleave") or "pixel"
         if dataset.driver not in {"ENVI", "JP2OpenJPEG"}:  # which GDAL may look for for ever
             layout = dataset.profile.get("interleave", "band")
@@ -263,7 +263,7 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
             grain=dataset.block_shapes[0],
             has_mask=any(set(flags) not in plain for flags in dataset.mask_flag_enums),
             n_control_points=len(dataset.gcps[0]),
-            length=sum(size or 0 for size in lengths) if known else None,
+            length=sum(size or 0 for size in lengths) if all_known else None,
         )
 
 
