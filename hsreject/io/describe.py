@@ -186,6 +186,7 @@ def _describe_scene(
         ("Wavelengths", _range(cube, schema.WAVELENGTH)),
         ("Band widths", _range(cube, schema.FWHM)),
         ("Bad bands", bad),
+        _nodata(cube),
         *([("Masks", str(cube.attrs["masks"]))] if "masks" in cube.attrs else []),
         ("Scaling", str(cube.attrs.get("scaling", "none given"))),
         *content,
@@ -214,7 +215,7 @@ def _describe_labels(labels: xr.DataArray, *, raster: Path | None) -> Descriptio
             ("Rejected", f"{labels.size - n_labelled - n_missing} pixels"),
             ("Without data", f"{n_missing} pixels"),
         ]
-    rows = (*_common(labels, "labels"), ("Classes", str(len(table))), *pixels)
+    rows = (*_common(labels, "labels"), _nodata(labels), ("Classes", str(len(table))), *pixels)
     return Description(rows, classes, tuple(guesses))
 
 
@@ -236,9 +237,6 @@ def _common(array: xr.DataArray, holds: str) -> list[tuple[str, str]]:
     size = f"{array.sizes[schema.Y]} rows x {array.sizes[schema.X]} columns"
     if schema.BAND in array.sizes:
         size += f" x {array.sizes[schema.BAND]} bands"
-    nodata = attrs.get("nodata_in_file", "none given")
-    if np.dtype(stored).kind in "iu" and not isinstance(nodata, str):
-        nodata = int(nodata)
     return [
         ("File", str(attrs["source"])),
         ("Holds", holds),
@@ -250,8 +248,14 @@ def _common(array: xr.DataArray, holds: str) -> list[tuple[str, str]]:
             stored if stored == array.dtype else f"{stored} in the file, {array.dtype} as read",
         ),
         *_place(array),
-        ("Nodata value", str(nodata)),
     ]
+
+
+def _nodata(array: xr.DataArray) -> tuple[str, str]:
+    value = array.attrs.get("nodata_in_file", "none given")
+    if np.dtype(array.attrs["type_in_file"]).kind in "iu" and not isinstance(value, str):
+        value = int(value)
+    return "Nodata value", str(value)
 
 
 def _place(array: xr.DataArray) -> list[tuple[str, str]]:
