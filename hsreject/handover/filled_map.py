@@ -1,4 +1,4 @@
-"""A map without holes: the best class everywhere, and beside it what to think of it."""
+"""A map without holes: the best class everywhere, and beside it how far to trust it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def filled_map(
     has_data = best != nodata_label(best.dtype)
     if fill is not None:
         has_data &= best != fill
-    masks = {  # the later hold
+    masks = {  # later entries win
         "group": (group, GROUP_FLAG),
         "rejected": (rejected, REJECTED_FLAG),
         "unknown": (unknown, UNKNOWN_FLAG),
@@ -127,7 +127,7 @@ def filled_map(
 def _choices(
     best: xr.DataArray, has_data: xr.DataArray, probability: xr.DataArray
 ) -> dict[str, xr.DataArray]:
-    """Return the second choice and, where it means what it says, the probability of the label."""
+    """Return the second choice and, where it is calibrated, the probability of the label."""
     field = check_dims(probability, FIELD_DIMS, name="probability")
     if field.sizes[CATEGORY] < 2:
         raise InputError("A second choice needs probabilities of at least two classes.")

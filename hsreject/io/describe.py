@@ -283,7 +283,7 @@ def _range(cube: xr.DataArray, name: str) -> str:
 
 
 def _numbers(mask: NDArray[np.bool_]) -> str:
-    """Return the numbers of the chosen bands, runs joined: "1, 5-6"."""
+    """Return the numbers of the bands in a mask, runs joined: "1, 5-6"."""
     numbers = np.flatnonzero(mask) + 1
     runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
     return ", ".join(f"{run[0]}" if run.size == 1 else f"{run[0]}-{run[-1]}" for run in runs)

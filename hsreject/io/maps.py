@@ -50,8 +50,8 @@ def write_map(
 ) -> Path:
     """Write a map that GIS programs open with its classes, colours and place.
 
-    It is a Cloud-Optimised GeoTIFF (tiled, compressed, with overviews). Beside it stand the names
-    of the classes, where GDAL looks for them (``.tif.aux.xml``), and the style of QGIS (``.qml``):
+    It is a Cloud-Optimised GeoTIFF (tiled, compressed, with overviews). Beside it lie the names of
+    the classes, where GDAL looks for them (``.tif.aux.xml``), and the style of QGIS (``.qml``):
     exactly the classes and what is rejected, or for a float map (y, x) a perceptual ramp over its
     range. A style of this name that QGIS has saved is kept. ``.img``, ``.dat`` or ``.bsq`` make an
     ENVI file with a header. The file appears under its name only when it is complete.

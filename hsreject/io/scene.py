@@ -264,7 +264,7 @@ def _used_bands(
 
 
 def _read_bare_array(path: Path, *, variable: str | None, band_axis: int | None) -> StoredScene:
-    """Return the scene in a bare array; wavelengths may stand in a list beside it."""
+    """Return the scene in a bare array; wavelengths may be in a list beside it."""
     arrays = stored_arrays(path)
     array = choose_array(arrays, path=path, n_axes=3, what="scene", variable=variable)
     if array.dtype.kind == "b":

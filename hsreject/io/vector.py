@@ -241,7 +241,7 @@ def burn(
             f"{south:.10g}) to ({east:.10g}, {north:.10g}); the scene has {grid}."
         )
     shown = set(top.ravel().tolist())
-    # pixels in features of several classes: nobody knows which one is right
+    # pixels in features of several classes: it is unclear which one is right
     first = np.full((grid.height, grid.width), -1)
     for number in np.unique(numbers[near]):
         ours = _last_feature(geometries, np.flatnonzero(numbers[near] == number), grid)

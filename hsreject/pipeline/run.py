@@ -80,7 +80,7 @@ def run(
         - `judged`: figures of each system's map, by (seed, system), on the test pixels that chose
           nothing, with 95 % intervals; `gain` is how much more accurate the delivered map is.
         - `points`: the operating points of all systems on all test pixels.
-        - `promise`: what was certified, and what came of it.
+        - `promise`: what was certified, and how it turned out.
         - `pool` and `tuning`: what the classifier tried, and which weights of the context.
         - `versions`: of hsreject and of what its numbers depend on, as attributes.
 

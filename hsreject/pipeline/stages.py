@@ -134,7 +134,7 @@ class Stages:
     ) -> Stage:
         """Return what was known with the `hidden_field` of the context.
 
-        Where held-out maps of this context have told a temperature, `label_probability` is how
+        Where held-out maps of this context gave a temperature, `label_probability` is how
         probable its label is; the field itself only ranks.
         """
         temperature = None if tuned is None else float(tuned.data["temperature"][0])
