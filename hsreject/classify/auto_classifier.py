@@ -386,7 +386,7 @@ class AutoClassifier(SceneModel):
     ) -> NDArray[np.float32]:
         """Return the mean of pools on the scene of the training pixels, all or without a fold.
 
-        Memory is bounded but for the result: windows are read, mapped and forgotten in turn.
+        Memory is bounded, apart from the result: windows are read, mapped and forgotten in turn.
         """
         cube = in_windows(cube)
         kind = "" if fold is None else "random"

@@ -123,7 +123,7 @@ def each_window(
     bytes_per_pixel: float = BYTES_PER_PIXEL,
     progress: Callable[[float, float], None] | None = None,
 ) -> list[Answer]:
-    """Return what `work` makes of each window; several are worked on at the same time."""
+    """Return `work` of each window; several are worked on at the same time."""
     n_workers = n_workers_of(windows, bytes_per_pixel)
     answers = []
     with ThreadPoolExecutor(n_workers) as pool:
@@ -139,7 +139,7 @@ def each_window(
 def on_windows(
     cube: xr.DataArray, kernel: Kernel, *, halo: int, n_outputs: int, dtype: DTypeLike
 ) -> Any:
-    """Return what `kernel` makes of a scene (band, y, x): (n_outputs, y, x).
+    """Return `kernel` of a scene (band, y, x): (n_outputs, y, x).
 
     It sees windows with `halo` pixels around them. The result is lazy when the scene is.
     """
@@ -165,7 +165,7 @@ def with_halo(
     n_outputs: int,
     dtype: DTypeLike,
 ) -> Any:
-    """Return what `kernel` makes of each chunk (band, y, x) of a dask array and what is around it.
+    """Return `kernel` of each chunk (band, y, x) of a dask array and what is around it.
 
     It sees `depths` pixels beyond the chunk along each axis, which are cut off the result.
     """

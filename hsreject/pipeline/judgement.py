@@ -166,7 +166,7 @@ class PlaceAlone(NamedTuple):
         """Whether that is a warning, or only to be noted.
 
         Beside training pixels a map must be shown to be better, because places alone do well there.
-        Apart from them a place says little, and few polygons seldom show a gain for sure.
+        Apart from them a place says little, and few polygons seldom prove a gain.
         """
         return not (self.apart and self.gain > 0)
 

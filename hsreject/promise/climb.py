@@ -454,7 +454,7 @@ def labels_needed(n_pixels: int, rate: float, terms: Terms, *, most: int) -> int
 
 
 def smallest_error(n_pixels: int, rate: float, terms: Terms) -> float | None:
-    """Return the smallest larger percentage that so many labels almost surely certify."""
+    """Return the smallest larger percentage that as many labels almost surely certify."""
     for percentage in range(math.floor(100 * terms.max_error + ROUNDING) + 1, 100):
         larger = replace(terms, max_error=percentage / 100)
         if larger.pass_chance(n_pixels, rate) >= _NEARLY_SURE:

@@ -228,7 +228,7 @@ def payload(  # noqa: PLR0913 (one argument per thing that a page may show)
             "labels": classes.colors,
             "reference": classes.colors,
             "outcome": [_RIGHT, _WRONG],
-            # from unsure, dark, to sure, bright; readable without color vision
+            # from uncertain, dark, to certain, bright; readable without color vision
             "confidence": [to_hex(c) for c in mpl.colormaps["cividis"](np.linspace(0, 1, 255))],
         },
         "systems": systems,

@@ -44,7 +44,7 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def number(value: str | float, times: float = 1, digits: int = 3) -> str:
-    """Return a number with so many digits; text stays, and what is not known is a dash."""
+    """Return a number with this many digits; text stays, and what is not known is a dash."""
     if isinstance(value, str):
         return value
     return "-" if np.isnan(value) else f"{times * value:.{digits}f}"
