@@ -271,6 +271,12 @@ def _ask_about_odd_values(stored: _StoredLabels, names: Mapping[int, str], path:
     """Refuse a value that stands far from the others, as nodata does, unless it has a name."""
     values, counts = np.unique(stored.values, return_counts=True)
     n_pixels = dict(zip(values.tolist(), counts.tolist(), strict=True))
+    n_negative = sum(value < 0 for value in n_pixels)
+    if stored.dtype == np.int8 and n_negative > 1:
+        raise FileError(
+            f"{path}: its labels are stored as int8, and {n_negative} of the values are negative: "
+            "classes above 127 have wrapped around. Store them as uint8 or uint16."
+        )
     usual = [value for value in n_pixels if value not in _OFTEN_NODATA and value > 0]
     odd = [v for v in n_pixels if v in _OFTEN_NODATA and v not in names]
     if odd and usual and max(usual) <= _MOST_USUAL:
@@ -302,11 +308,6 @@ def _on_grid(
             "unless both have a place on a map. Crop the labels to the rows and columns of the "
             "scene."
         )
-    if not fits and how == "exact":
-        raise InputError(
-            f"The labels {path} lie on another grid than the scene: the labels have {grid}; the "
-            f"scene has {target}. Pass align='nearest' to bring them onto the grid of the scene."
-        )
     notes: tuple[str, ...] = ()
     if target.georeferenced and not grid.georeferenced:
         notes = (f"{path.name} has no place on a map: its pixels are those of the scene.",)
@@ -330,6 +331,11 @@ def _on_grid(
         raise InputError(
             f"The labels {path} do not overlap the scene where they have a class: the labels have "
             f"{grid}; the scene has {target}."
+        )
+    if how == "exact":  # the advice would not help labels of another place
+        raise InputError(
+            f"The labels {path} lie on another grid than the scene: the labels have {grid}; the "
+            f"scene has {target}. Pass align='nearest' to bring them onto the grid of the scene."
         )
     return aligned, target, notes
 

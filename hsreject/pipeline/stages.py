@@ -58,6 +58,7 @@ from hsreject.schema import (
 )
 
 _N_FOLDS = 5
+_STAGE = "stage"  # attribute of a file: the stage that it holds
 
 
 @dataclass(frozen=True)
@@ -207,16 +208,27 @@ class Stages:
 
     def _kept(self, name: str, key: str | None, compute: Callable[[], xr.Dataset]) -> Stage:
         """Return a stage from its file, or compute it and keep it there."""
-        path = self.folder / f"{name}-{key}.nc" if self.folder and key else None
+        identity = f"{name}-{key}"
+
+        def identified() -> xr.Dataset:
+            return compute().assign_attrs({_STAGE: identity})
+
+        path = self.folder / f"{identity}.nc" if self.folder and key else None
         self.progress(name, 0, 1)
-        data = recall(path, compute, read=_read_stage, write=write_dataset)
+        data = recall(path, identified, read=_read_stage, write=write_dataset)
         self.progress(name, 1, 1)
         return Stage(data, key)
 
 
 def _read_stage(path: Path) -> xr.Dataset:
+    """Return a stage from its file; a file with the content of another is computed again."""
     with open_dataset(path) as stored:  # an open file would answer for one that is replaced
-        return stored.load()
+        data = stored.load()
+    if data.attrs[_STAGE] != path.stem:
+        message = f"{path} holds another stage ({data.attrs[_STAGE]}). It is computed again."
+        warnings.warn(message, HsrejectWarning, stacklevel=5)
+        raise KeyError(path.stem)
+    return data
 
 
 def _key(before: Stage, *options: object) -> str | None:

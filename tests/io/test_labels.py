@@ -191,11 +191,12 @@ def test_a_missing_reference_system_is_told(tmp_path: Path, scene, align) -> Non
     assert "labels.tif has no reference system" in guesses(labels)
 
 
-def test_labels_elsewhere_are_refused(tmp_path: Path, scene) -> None:
+@pytest.mark.parametrize("align", ["exact", "nearest"])
+def test_labels_elsewhere_are_refused(tmp_path: Path, scene, align) -> None:
     far = Affine(30.0, 0.0, UTM.c + 9e5, 0.0, -30.0, UTM.f)
     path = label_file(tmp_path, np.ones((8, 10)), transform=far)
     with pytest.raises(InputError, match="do not overlap the scene"):
-        hr.open_labels(path, like=scene, align="nearest")
+        hr.open_labels(path, like=scene, align=align)
 
 
 def test_a_grid_upside_down_is_called_so(tmp_path: Path, scene) -> None:
@@ -261,3 +262,9 @@ def test_a_value_far_from_the_others_may_be_a_class(tmp_path: Path) -> None:
     assert hr.open_labels(tmp_path / "labels.npy", names=names).values.max() == 255
     np.save(tmp_path / "many.npy", np.arange(256).reshape(16, 16))
     assert hr.open_labels(tmp_path / "many.npy").values.max() == 255
+
+
+def test_labels_that_wrapped_around_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "labels.npy", np.array([[100, 127, 128, 150]]).astype(np.int8))
+    with pytest.raises(FileError, match=r"int8.*wrapped"):
+        hr.open_labels(tmp_path / "labels.npy")

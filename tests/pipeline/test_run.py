@@ -299,6 +299,20 @@ def test_the_explorer_holds_every_point_of_joint_rejection_without_another_solve
     assert kept_stages(folder, "*.npz") == before
 
 
+def test_stages_under_the_names_of_others_are_told_of_and_computed_again(finished) -> None:
+    result, folder = finished
+    (first,), (second,) = (
+        (folder / "stages").glob(f"rejection-{n}-*") for n in ("joint", "pixelwise")
+    )
+    mine, other = first.read_bytes(), second.read_bytes()
+    first.write_bytes(other)
+    second.write_bytes(mine)
+    with pytest.warns(HsrejectWarning, match="another stage") as told:
+        again = hr.run(SMALL, out=folder)
+    assert sum("another stage" in str(one.message) for one in told) == 2
+    xr.testing.assert_equal(result["label_with_rejection"], again["label_with_rejection"])
+
+
 def test_a_run_goes_on_from_finished_stages_and_repairs_damaged_ones(finished) -> None:
     result, folder = finished
     (damaged,) = (folder / "stages").glob("rejection-joint-*")
