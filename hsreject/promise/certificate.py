@@ -215,9 +215,10 @@ class Certificate:
         if not self.tests:
             return f"{nothing}."
         first = self.tests[0]
+        reason = "too many" if first.n_errors else "but so few points are not enough"
         return (
             f"{nothing}: of the surest {percent(first.coverage, 0)} "
-            f"{first.n_errors} of {first.n_kept} are wrong, too many for a promise of {error}."
+            f"{first.n_errors} of {first.n_kept} are wrong, {reason} for a promise of {error}."
         )
 
     def _next_step(self) -> str:

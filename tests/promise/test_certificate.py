@@ -131,6 +131,13 @@ def test_nothing_can_be_certified_is_an_answer(n, wrong, words) -> None:
         made.apply(label, confidence)
 
 
+def test_too_few_points_are_not_called_too_many_errors() -> None:
+    _, confidence, truth = ranked_map()
+    unlucky = np.where(confidence < np.quantile(confidence, 0.05), truth, 0)
+    statement = hr.certify(truth, confidence, unlucky).statement
+    assert "0 of 0 are wrong, but so few points are not enough" in statement
+
+
 def test_a_number_of_labels_is_named_where_so_many_certify_something() -> None:
     """And not on a map whose errors do not depend on the confidence."""
     label, confidence, truth = ranked_map(120, 120)
