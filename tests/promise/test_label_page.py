@@ -50,6 +50,7 @@ def test_clicking_through(driver, labelling, tmp_path, width, dark) -> None:  # 
     browser.run("document.querySelector('#untold button').click()")
     browser.run("document.getElementById('name').value = 'road'")
     browser.run("document.querySelector('#other button').click()")
+    browser.wait("return document.getElementById('done').textContent == '6'")  # forms take a moment
     browser.run("document.getElementById('back').click(); document.getElementById('back').click()")
     assert browser.run("return document.getElementById('answer').textContent") == "cannot tell"
     assert browser.run("return document.getElementById('done').textContent") == "6"
