@@ -30,7 +30,7 @@ def train(
 ) -> MapModel:
     """Train on the scene of a configuration what it takes to map other scenes.
 
-    The training pixels of the first seed fit features and classifier; on the test pixels every
+    The training pixels fit features and classifier; on the test pixels every
     threshold is tried, so that the model can later answer which one a rejection cost or an accuracy
     asks for. Of a classifier that looks at the place of the training pixels, such as auto, the
     model keeps what holds on other scenes.
