@@ -48,9 +48,7 @@ class Delivery:
 
     maps: xr.Dataset  # label, confidence, rejected and label_with_rejection, dims (y, x)
     threshold: float  # the smallest confidence kept; NaN where none makes the map
-    calibration_point: (
-        OperatingPoint | None
-    )  # on the calibration pixels; None where they were not asked
+    calibration_point: OperatingPoint | None  # None where no calibration pixel was asked
     reached: bool  # whether the goal could be met
     certificate: Certificate | None = None  # where a promise was asked for, kept or not
 

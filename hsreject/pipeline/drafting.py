@@ -143,6 +143,7 @@ def draft_configuration(  # noqa: PLR0913 (all but two are options)
     }
     plain = [f"class {number}" for number in range(1, len(counts) + 1)]
     lookup = LookupTable.of(cube)
+    in_sensor = f"sensor geometry; maps are written with {lookup.grid}" if lookup else None
     environment = templates("hsreject.pipeline")
     environment.filters |= {
         "toml": tomli_w.dumps,
@@ -154,9 +155,7 @@ def draft_configuration(  # noqa: PLR0913 (all but two are options)
         summary=summary,
         title=scene.stem,
         goal=goal or Goal(accuracy=0.95),
-        place=Grid.of(cube)
-        if lookup is None
-        else f"sensor geometry; maps are written with {lookup.grid}",
+        place=in_sensor or Grid.of(cube),
         notes=notes,
         scene={key: value for key, value in table.items() if value is not None},
         names=names,

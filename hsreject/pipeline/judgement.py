@@ -212,15 +212,13 @@ def _evaluate(system: System, split: xr.Dataset) -> Evaluation:
 
 def _judged_row(rejected_share: float, evaluation: Evaluation) -> dict[str, float]:
     """Return what is measured on a map as delivered, with 95 % intervals."""
-    nothing, delivered = evaluation.points[0], evaluation.shown
+    point = evaluation.shown.point
     row = {
         "rejected_share_of_scene": rejected_share,
-        "rejected_fraction": delivered.point.rejected_fraction,
-        "errors_caught": float(
-            share(delivered.point.misclassified_rejected, delivered.point.misclassified)
-        ),
+        "rejected_fraction": point.rejected_fraction,
+        "errors_caught": float(share(point.misclassified_rejected, point.misclassified)),
     }
-    for name, named in (("overall", nothing), ("nonrejected", delivered)):
+    for name, named in (("overall", evaluation.points[0]), ("nonrejected", evaluation.shown)):
         ends = (named.point.nonrejected_accuracy, *evaluation.interval(named))
         row |= {f"{name}_accuracy{e}": v for e, v in zip(_ENDS, ends, strict=True)}
     return row

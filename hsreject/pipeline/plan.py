@@ -115,9 +115,8 @@ class Plan:
         """The delivered rejector; where that has no threshold, sequential in the same context."""
         rejector = self.rejectors[self.delivered]
         if not rejector.has_threshold:
-            rejector = PixelwiseRejector()
-            if self.context is not None:
-                rejector = SequentialRejector(self.context)
+            context = self.context
+            rejector = PixelwiseRejector() if context is None else SequentialRejector(context)
         return cast("RankedRejector", rejector)
 
     @property
@@ -193,12 +192,10 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
 def _goal(document: Sections) -> Goal:
     """Return what decides how much is rejected."""
     goal, fraction = document.get("goal"), document.get("fraction")
-    if goal is not None and fraction is not None:
-        raise ConfigError(
-            "A run has one goal, and fraction is one: give [goal] or fraction, not both."
-        )
     if goal is None:
         goal = {"fraction": 0.1 if fraction is None else fraction}
+    elif fraction is not None:
+        raise ConfigError("A run has one goal: leave out either [goal] or fraction.")
     return goal if isinstance(goal, Goal) else Goal.from_table(goal)
 
 

@@ -136,11 +136,9 @@ def planned(
     goal: Goal | Mapping[str, Any] | None = None,
 ) -> Plan:
     """Return the plan of a configuration, or of the file that holds it, with changes applied."""
-    document = with_settings(
-        config if isinstance(config, Mapping) else read_document(config), settings
-    )
+    document = config if isinstance(config, Mapping) else read_document(config)
+    document = with_settings(document, settings)
     if goal is not None:
-        others = ("goal", "fraction")
-        document = {name: part for name, part in document.items() if name not in others}
-        document["goal"] = goal
+        document = {**document, "goal": goal}
+        document.pop("fraction", None)
     return make_plan(document)

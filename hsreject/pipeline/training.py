@@ -30,10 +30,10 @@ def train(
 ) -> MapModel:
     """Train on the scene of a configuration what it takes to map other scenes.
 
-    The training pixels fit features and classifier; on the test pixels every
-    threshold is tried, so that the model can later answer which one a rejection cost or an accuracy
-    asks for. Of a classifier that looks at the place of the training pixels, such as auto, the
-    model keeps what holds on other scenes.
+    The training pixels fit features and classifier; on the test pixels every threshold is tried, so
+    that the model can later answer which one a rejection cost or an accuracy asks for. Of a
+    classifier that looks at the place of the training pixels, such as auto, the model keeps what
+    holds on other scenes.
 
     Parameters
     ----------
@@ -80,12 +80,10 @@ def train(
     if plan.weights:
         candidates = tune(plan, cube, training, fitted=classifier, progress=progress)
         plan = plan.with_weight(float(candidates["weight"][0]))
-    ranking = _chosen_rejector(plan, rejector)
-    training_scene = TrainingScene.of(cube, training, classifier)
     model = MapModel(
         classifier,
-        ranking,
-        training_scene=training_scene,
+        _chosen_rejector(plan, rejector),
+        training_scene=TrainingScene.of(cube, training, classifier),
         title=plan.title,
         configuration=config_text({**plan.document, "groups": groups}),
     )
