@@ -79,7 +79,7 @@ class HierarchicalRejector(FieldRanking):
         Where a rejection cost is asked for: what a right answer costs if it is a group instead of a
         class, as a share of a rejection.
     novelty : bool
-        Whether pixels with a `p_value` (:class:`hsreject.Novelty`) below 0.05 are `unknown` and
+        Whether pixels with a `p_value` (:class:`hsreject.Novelty`) below 0.025 are `unknown` and
         rejected in any case, in addition to what is asked for.
 
     See Also

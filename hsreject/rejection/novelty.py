@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-UNKNOWN_BELOW = 0.05
-"""The p-value below which a pixel is unknown. Known pixels have it in 1 to 4 of 100 cases."""
+UNKNOWN_BELOW = 0.025
+"""The p-value below which a pixel is unknown. Known pixels have it in about 1 of 100 cases."""
 
 NOVEL_BELOW = 0.1
 """The p-value below which a pixel is rejected earlier than its confidence says."""
@@ -71,7 +71,7 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     .. math:: z = \sum_s w_s \frac{\log d_s - \mu_s}{\sigma_s}, \quad p = P(t_{30} > z)
 
     with mean and standard deviation of :math:`\log e_i`, in which all classes count the same, and
-    Student's t. **A pixel with p below 0.05 is unknown.**
+    Student's t. **A pixel with p below 0.025 is unknown.**
 
     *On the scene that holds the labels* (:meth:`fit_p_value`) that is all. *On another scene*
     (:meth:`p_value`) diffused distances mean something else, so only the pixel itself counts:
@@ -114,7 +114,7 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     >>> cube, labels = synthetic_scene(rows=32, columns=32, n_bands=8)
     >>> training, _ = sample_per_class(labels.where(labels != 3, 0), 10)  # nobody knows class 3
     >>> p_value = Novelty().fit_p_value(cube, training)
-    >>> unknown = p_value < 0.05
+    >>> unknown = p_value < 0.025
     >>> bool(unknown.where(labels == 3).mean() > 0.5 > 0.1 > unknown.where(labels != 3).mean())
     True
     """

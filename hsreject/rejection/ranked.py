@@ -340,7 +340,7 @@ class FieldRejector(FieldRanking):
     `confidence` measures how certain a pixel is, by a name in ``hsreject.confidence.CONFIDENCES``
     or an object. With `novelty`, where the maps hold a `p_value` (:class:`hsreject.Novelty`),
     pixels with p below 0.1 are rejected earlier: their doubt, 1 minus the rank of the confidence,
-    counts (0.1 / p)^0.2 times. Pixels with p below 0.05 are unknown, and rejected in any case.
+    counts (0.1 / p)^0.2 times. Pixels with p below 0.025 are unknown, and rejected in any case.
     """
 
     _: KW_ONLY

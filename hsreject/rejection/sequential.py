@@ -31,7 +31,7 @@ class SequentialRejector(FieldRejector):
         probability), "maximum", "margin", "entropy", "posterior", or an object.
     novelty : bool
         Whether a `p_value` (y, x) of :class:`hsreject.Novelty` in the maps counts: pixels with p
-        below 0.1 are rejected earlier, and those below 0.05 are `unknown` and rejected in any case,
+        below 0.1 are rejected earlier, and those below 0.025 are `unknown` and rejected in any case,
         in addition to what is asked for.
 
     See Also

@@ -87,7 +87,7 @@ def test_novelty_in_a_run_is_that_of_the_parts() -> None:
     found = result.to_dataset().sel(rejector="sequential")
     np.testing.assert_allclose(found.confidence, wanted.confidence, atol=1e-5)
     np.testing.assert_array_equal(found.rejected, wanted.rejected)
-    np.testing.assert_array_equal(found.unknown, p_value < 0.05)
+    np.testing.assert_array_equal(found.unknown, p_value < 0.025)
     deaf = [{"name": "sequential", "novelty": False}]
     plain = hr.run({**SMALL, "rejectors": deaf}).to_dataset().sel(rejector="sequential")
     np.testing.assert_array_equal(found.label, plain.label)

@@ -101,7 +101,7 @@ def test_novelty_raises_the_doubt_of_a_rank(confidence) -> None:
     )
     assert (lowered[(doubt > 1) & known] < plain.min()).all()
     assert (lowered[~known] == np.float32(aware.lowest(maps.sizes["category"]))).all()
-    np.testing.assert_array_equal(found.unknown, (p_value < 0.05) & has_data)
+    np.testing.assert_array_equal(found.unknown, (p_value < 0.025) & has_data)
     xr.testing.assert_identical(
         aware.operating_points(maps, reference), plain_points(aware, maps, reference)
     )

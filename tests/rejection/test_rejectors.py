@@ -155,7 +155,7 @@ def test_a_rejector_that_only_rejects_has_operating_points(rejector) -> None:
 def test_unknown_pixels_are_rejected_beside_what_is_asked_for(rejector) -> None:
     p_value = np.full(SCENE.reference.shape, 0.5)
     p_value[8:11, 6:9] = 0.001
-    maps, novel = with_p_value(SCENE, p_value), p_value < 0.05
+    maps, novel = with_p_value(SCENE, p_value), p_value < 0.025
     plain = rejector.reject(SCENE.probability, fraction=0.2)
     deaf = replace(rejector, novelty=False)
     assert (deaf.needs_p_value, rejector.needs_p_value) == (False, True)
@@ -183,7 +183,7 @@ def test_flags_tell_the_unknown_from_the_unsure(rejector) -> None:
     flag = flag_map(found)
     missing = np.isnan(SCENE.probability.values[0])
     coarse = (found.label_with_rejection != found.label).values
-    masks = [missing, p_value < 0.05, found.rejected.values, coarse]
+    masks = [missing, p_value < 0.025, found.rejected.values, coarse]
     np.testing.assert_array_equal(flag.values, np.select(masks, [255, 3, 2, 4], 1))
     names = ("kept", "rejected", "unknown", *(("group",) if rejector.answers_coarser else ()))
     assert schema.class_table(flag).names == names
