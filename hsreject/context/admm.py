@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 from scipy.fft import dctn, idctn
 from scipy.sparse.linalg import LinearOperator, cg
 
-from hsreject.context.site_kernels import Steps, new_multipliers, new_site_scratch, site_rows
-from hsreject.context.solver import Journal, Solver, Stop, certify, check_relaxation, settle
+from hsreject.context.problem import Array, Problem
+from hsreject.context.site_kernels import Steps, new_multipliers
+from hsreject.context.solver import Journal, Solver, certify, settle, site_step, site_tolerance
 from hsreject.registry import check_number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hsreject.context.problem import Array, Problem, Solution
-    from hsreject.progress import ProgressCallback
-    from hsreject.threads import Threads
+from hsreject.threads import Threads
 
 
 class ADMM(Solver):
@@ -52,12 +47,10 @@ class ADMM(Solver):
 
     def __init__(self, *, penalty: float = 2.0, relaxation: float = 1.8) -> None:
         self.penalty = check_number("penalty", penalty, above=0)
-        self.relaxation = check_relaxation(relaxation)
+        self.relaxation = check_number("relaxation", relaxation, least=1, below=2)
 
-    def solve(
-        self, problem: Problem, *, stop: Stop, threads: Threads, progress: ProgressCallback
-    ) -> Solution:
-        """Return a solution whose gap is at most `stop.tol`, or the last one before the limit."""
+    def solve(self, problem: Problem, journal: Journal, threads: Threads) -> Array:
+        """Return the field, (y, category, x), whose certificate ends the journal."""
         penalty = self.penalty * problem.strength
         rho = self.relaxation
         quadratic = quadratic_step(problem)
@@ -66,10 +59,8 @@ class ADMM(Solver):
         site, site_multiplier = field, np.zeros_like(field)
         copies = [term.forward(field) for term in terms]
         multipliers = list(duals)
-        journal = Journal(problem, stop, progress)
-        n_iterations = 0
         while True:
-            n_iterations += 1
+            due = journal.begin_iteration()
             right = site - site_multiplier
             for term, copy, multiplier in zip(terms, copies, multipliers, strict=True):
                 right = right + term.adjoint(copy - multiplier)
@@ -85,13 +76,12 @@ class ADMM(Solver):
                 copies[j] = term.prox(relaxed, 1 / penalty)
                 multipliers[j] = relaxed - copies[j]
 
-            journal.tick(n_iterations)
-            if journal.is_due(n_iterations):
+            if due:
                 duals = tuple(penalty * multiplier for multiplier in multipliers)
                 settled, room = site.copy(), np.empty_like(site)
                 settle(problem, settled, threads)
-                if journal.note(n_iterations, *certify(problem, settled, duals, room, threads)):
-                    return journal.solution(settled)
+                if journal.note(*certify(problem, settled, duals, room, threads)):
+                    return settled
 
 
 def site_prox(point: Array, probability: Array, step: float, threads: Threads) -> Array:
@@ -100,16 +90,9 @@ def site_prox(point: Array, probability: Array, step: float, threads: Threads) -
     .. math:: \arg\min_{x \ge 0,\ 1'x = 1} -\log(p'x) + \|x - \nu\|^2 / (2\,step)
     """
     solved = point.copy()
-    buffer = np.zeros_like(point)
+    steps = Steps(step, 0.0, 1.0, site_tolerance(point, step))
     multipliers = new_multipliers(point.shape, point.dtype)
-    rounding = float(np.finfo(point.dtype).eps)
-    steps = Steps(step, 0.0, 1.0, rounding * (32 + 2 * point.shape[1]) * (1 + step))
-
-    def rows(first: int, last: int) -> None:
-        scratch = new_site_scratch(point.shape[1], point.dtype)
-        site_rows(solved, probability, buffer, multipliers, steps, scratch, first, last)
-
-    threads.share(point.shape[0], rows)
+    site_step(solved, probability, np.zeros_like(point), multipliers, steps, threads)
     return solved
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -85,22 +85,29 @@ def check_prior(
     Traceback (most recent call last):
     hsreject.errors.InputError: squared_norm of TooLong is 1, but H'H has an eigenvalue of ...
     """
-    _check_declarations(prior)
-    for image in _small_scenes() if scene is None else [scene]:
-        trial = _Trial(prior, image, n_classes)
-        trial.check_operator()
-        trial.check_norm()
-        trial.check_function()
-        for step in STEPS:
-            trial.check_prox(step)
-        trial.check_shortcuts()
-        trial.check_single_precision()
-        trial.check_rejection_class()
-        trial.check_solution()
-    if scene is None:
-        large = _Trial(prior, _image(SIDE, SIDE), n_classes)
-        large.check_norm()
-        large.check_blocks()
+    for name, least in (("halo", 0), ("working_size", 1), ("n_guide_layers", 0)):
+        number = _watched(prior, name, partial(getattr, prior, name))
+        is_count = isinstance(number, int | np.integer) and number >= least
+        if not is_count and not (name == "halo" and number is None):
+            expected = f"must be a whole number, at least {least}"
+            raise _fault(prior, f"{name} {expected} (got {number!r}).")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        for image in _small_scenes() if scene is None else [scene]:
+            trial = _Trial(prior, image, n_classes)
+            trial.check_operator()
+            trial.check_norm()
+            trial.check_function()
+            for step in STEPS:
+                trial.check_prox(step)
+            trial.check_shortcuts()
+            trial.check_single_precision()
+            trial.check_rejection_class()
+            trial.check_solution()
+        if scene is None:
+            large = _Trial(prior, _image(SIDE, SIDE), n_classes)
+            large.check_norm()
+            large.check_blocks()
 
 
 def _image(n_rows: int, n_columns: int) -> Array:
@@ -109,41 +116,44 @@ def _image(n_rows: int, n_columns: int) -> Array:
     return image
 
 
-def _small_scenes() -> Iterator[Array]:
-    """Yield a whole scene, and one with a hole, a missing corner and a pixel on its own."""
-    yield _image(7, 9)
+def _small_scenes() -> tuple[Array, Array]:
+    """Return a whole scene, and one with a hole, a missing corner and a pixel on its own."""
     gaps = _image(7, 9)
     gaps[:, 2:4, 3:5] = np.nan
     gaps[:, -2:, -3:] = np.nan
     gaps[:, -1, -1] = 0.0
-    yield gaps
+    return _image(7, 9), gaps
 
 
-def _fault(method: str, prior: Prior, what: str) -> InputError:
-    return InputError(f"{method} of {type(prior).__name__} {what}")
+def _fault(prior: Prior, sentence: str) -> InputError:
+    """Return the error of a sentence whose first word is the member at fault."""
+    member, what = sentence.split(" ", 1)
+    return InputError(f"{member} of {type(prior).__name__} {what}")
 
 
-def _watched(prior: Prior, method: str, call: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a method returns; say so if it fails, or changes what it was given."""
+def _watched(
+    prior: Prior, member: str, call: Callable[..., Any], *arguments: Any, **options: Any
+) -> Any:
+    """Return what a member returns; say so if it fails, or changes what it was given."""
     arrays = [array for array in arguments if isinstance(array, np.ndarray)]
     before = [array.copy() for array in arrays]
     try:
-        returned = call(*arguments)
+        returned = call(*arguments, **options)
     except InputError:  # its own message says what is wrong
         raise
     except Exception as error:  # whatever a new prior may raise
-        what = f"fails: {type(error).__name__}: {error}. Its shapes and types are at fault, or "
-        raise _fault(method, prior, what + "something that it assumes of the grid.") from error
+        what = f"{member} fails: {type(error).__name__}: {error}. Its shapes and types are at fault"
+        raise _fault(prior, what + ", or something that it assumes of the grid.") from error
     for place, (array, old) in enumerate(zip(arrays, before, strict=True)):
-        if place != CHANGED.get(method) and not np.array_equal(array, old, equal_nan=True):
-            raise _fault(method, prior, "changes an array that it is given. Work on a copy.")
-    if method in NUMBERS and (not isinstance(returned, Real) or math.isnan(returned)):
-        raise _fault(method, prior, f"must be a number (got {returned!r:.60}).")
+        if place != CHANGED.get(member) and not np.array_equal(array, old, equal_nan=True):
+            raise _fault(prior, f"{member} changes an array that it is given. Work on a copy.")
+    if member in NUMBERS and (not isinstance(returned, Real) or math.isnan(returned)):
+        raise _fault(prior, f"{member} must be a number (got {returned!r:.60}).")
     return returned
 
 
 class _Watched:
-    """A term whose methods are watched."""
+    """A prior's term whose members are watched."""
 
     def __init__(self, prior: Prior, term: Term) -> None:
         self._prior, self._term = prior, term
@@ -151,28 +161,17 @@ class _Watched:
     def __getattr__(self, name: str) -> Any:
         if name in PROPERTIES or not callable(getattr(type(self._term), name, None)):
             return _watched(self._prior, name, lambda: getattr(self._term, name))
-        method = getattr(self._term, name)
-        return lambda *arguments, **options: _watched(
-            self._prior, name, partial(method, **options), *arguments
-        )
-
-
-def _check_declarations(prior: Prior) -> None:
-    """Check what a prior says of itself: whole numbers, or None for a halo."""
-    for name, least in (("halo", 0), ("working_size", 1), ("n_guide_layers", 0)):
-        number = _watched(prior, name, lambda name=name: getattr(prior, name))
-        is_count = isinstance(number, int | np.integer) and number >= least
-        if not is_count and not (name == "halo" and number is None):
-            raise _fault(name, prior, f"must be a whole number, at least {least} (got {number!r}).")
+        return partial(_watched, self._prior, name, getattr(self._term, name))
 
 
 class _Trial:
     """A prior bound to a scene, with random fields and coefficients to try it with."""
 
-    def __init__(self, prior: Prior, image: Array, n_classes: int) -> None:
+    def __init__(self, prior: Prior, image: Array, n_classes: int, n_rejection: int = 0) -> None:
         self.prior, self.image = prior, image
         self.valid: NDArray[np.bool_] = np.asarray(np.isfinite(image).all(axis=0))
-        self.grid = Grid(self.valid, n_classes, np.dtype(np.float64), image)
+        double = np.dtype(np.float64)
+        self.grid = Grid(self.valid, n_classes, double, image, n_rejection_classes=n_rejection)
         self.term = self.bound(self.grid)
         self._random = np.random.default_rng(1)
         self.shape = np.shape(self.term.forward(np.zeros(self.grid.shape)))
@@ -185,12 +184,14 @@ class _Trial:
         """Return the prior's term on a grid, watched."""
         parts = (grid.valid, grid.image)
         term = _watched(self.prior, "bind", lambda *_: self.prior.bind(grid), *parts)
-        if not isinstance(term, Term):
-            raise self.fault("bind", f"must return a Term (got {type(term).__name__}).")
+        self.require(
+            isinstance(term, Term), f"bind must return a Term (got {type(term).__name__})."
+        )
         return _Watched(self.prior, term)
 
-    def fault(self, method: str, what: str) -> InputError:
-        return _fault(method, self.prior, what)
+    def require(self, holds: object, sentence: str) -> None:
+        if not holds:
+            raise _fault(self.prior, sentence)
 
     def field(self) -> Array:
         return self._random.standard_normal(self.grid.shape)
@@ -208,28 +209,27 @@ class _Trial:
         """Check that H is linear and leaves nodata alone, and that `adjoint` is its adjoint."""
         term, first, second, dual = self.term, self.field(), self.field(), self.coefficients()
         seen, back = term.forward(first), term.adjoint(dual)
-        if not _close(term.forward(first + 2 * second), seen + 2 * term.forward(second)):
-            raise self.fault(
-                "forward",
-                "is not linear: H(A + 2B) is not H A + 2 H B. Put what is not linear into value.",
-            )
-        if not np.array_equal(seen, term.forward(np.where(self.valid[:, None], first, 9.0))):
-            raise self.fault(
-                "forward",
-                "depends on pixels without data. Multiply by grid.valid of all pixels it couples.",
-            )
-        if np.shape(back) != self.grid.shape:
-            raise self.fault(
-                "adjoint",
-                f"must return a field of the shape {self.grid.shape} (got {np.shape(back)}).",
-            )
+        self.require(
+            _close(term.forward(first + 2 * second), seen + 2 * term.forward(second)),
+            "forward is not linear: H(A + 2B) is not H A + 2 H B. Put what is not linear into "
+            "value.",
+        )
+        self.require(
+            np.array_equal(seen, term.forward(np.where(self.valid[:, None], first, 9.0))),
+            "forward depends on pixels without data. Multiply by grid.valid of all pixels it "
+            "couples.",
+        )
+        shape = self.grid.shape
+        self.require(
+            np.shape(back) == shape,
+            f"adjoint must return a field of the shape {shape} (got {np.shape(back)}).",
+        )
         forth, back_again = np.vdot(seen, dual), np.vdot(first, back)
-        if not _close(forth, back_again):
-            raise self.fault(
-                "adjoint",
-                f"is not the adjoint of forward: <H Z, V> is {forth:.6g} but <Z, H'V> is "
-                f"{back_again:.6g}. Transpose every step of forward, in reverse order.",
-            )
+        self.require(
+            _close(forth, back_again),
+            f"adjoint is not the adjoint of forward: <H Z, V> is {forth:.6g} but <Z, H'V> is "
+            f"{back_again:.6g}. Transpose every step of forward, in reverse order.",
+        )
 
     def check_norm(self) -> None:
         """Check the bound of the norm, from below by power iteration."""
@@ -241,50 +241,46 @@ class _Trial:
             field = self.term.adjoint(self.term.forward(field / norm))
             largest = float(np.linalg.norm(field))
         bound = self.term.squared_norm
-        if not largest <= bound * (1 + ROUNDING) < np.inf:
-            raise self.fault(
-                "squared_norm",
-                f"is {bound:g}, but H'H has an eigenvalue of {largest:.6g}: the solver would "
-                "diverge. Return an upper bound, the largest sum of squares that can meet.",
-            )
+        self.require(
+            largest <= bound * (1 + ROUNDING) < np.inf,
+            f"squared_norm is {bound:g}, but H'H has an eigenvalue of {largest:.6g}: the solver "
+            "would diverge. Return an upper bound, the largest sum of squares that can meet.",
+        )
 
     def check_function(self) -> None:
         """Check that g is convex, 0 at 0 unless it is a constraint, and not negative."""
         term, zero, one = self.term, np.zeros(self.shape), self.coefficients()
         at_zero = term.value(zero)
-        if not (abs(at_zero) <= ROUNDING or at_zero == np.inf):
-            raise self.fault("value", f"is {at_zero:g} at 0. It must be 0 there.")
+        is_zero = abs(at_zero) <= ROUNDING or at_zero == np.inf
+        self.require(is_zero, f"value is {at_zero:g} at 0. It must be 0 there.")
         for two in (zero, 3 * one, self.coefficients()):
             mean = 0.5 * (term.value(one) + term.value(two))
-            if not term.value(0.5 * (one + two)) <= mean + ROUNDING * (1 + abs(mean)):
-                raise self.fault(
-                    "value",
-                    "is not convex: halfway between two points it is above their mean. Only convex "
-                    "priors have the one optimum that the certificate speaks of.",
-                )
+            self.require(
+                term.value(0.5 * (one + two)) <= mean + ROUNDING * (1 + abs(mean)),
+                "value is not convex: halfway between two points it is above their mean. Only "
+                "convex priors have the one optimum that the certificate speaks of.",
+            )
         conjugate = term.conjugate(zero)
-        is_linear = min(term.value(one), term.value(-one)) < 0
-        if not (is_linear or abs(conjugate) <= ROUNDING):
-            raise self.fault("conjugate", f"is {conjugate:g} at 0. It must be 0 there.")
+        is_zero = abs(conjugate) <= ROUNDING or min(term.value(one), term.value(-one)) < 0
+        self.require(is_zero, f"conjugate is {conjugate:g} at 0. It must be 0 there.")
         field = self.distributions()
         feasible = term.feasible(field)
-        sums_are_kept = _close(np.sum(feasible, axis=1), field.sum(axis=1))
-        if np.shape(feasible) != field.shape or np.min(feasible) < 0 or not sums_are_kept:
-            raise self.fault(
-                "feasible", "must return distributions: at least 0 and with the sum 1 per pixel."
-            )
+        self.require(
+            _close(np.sum(feasible, axis=1), field.sum(axis=1))
+            and np.shape(feasible) == field.shape
+            and np.min(feasible) >= 0,
+            "feasible must return distributions: at least 0 and with the sum 1 per pixel.",
+        )
         value = term.value(term.forward(feasible))
-        if value == np.inf:
-            raise self.fault(
-                "value",
-                "is infinite for a feasible field. Write feasible, and leave room for rounding.",
-            )
-        if value < -ROUNDING:
-            raise self.fault(
-                "value",
-                f"is negative ({value:.3g}) for distributions. Add what makes it at least 0: a "
-                "number per pixel does not change the optimum.",
-            )
+        self.require(
+            value < np.inf,
+            "value is infinite for a feasible field. Write feasible, and leave room for rounding.",
+        )
+        self.require(
+            value >= -ROUNDING,
+            f"value is negative ({value:.3g}) for distributions. Add what makes it at least 0: a "
+            "number per pixel does not change the optimum.",
+        )
 
     def check_prox(self, step: float) -> None:
         """Check prox and conjugate at one point.
@@ -295,8 +291,10 @@ class _Trial:
         """
         term, point, step = self.term, self.coefficients(2 * max(step, 1.0)), step / self.slope
         primal = term.prox(point, step)
-        if np.shape(primal) != self.shape:
-            raise self.fault("prox", f"must return the shape {self.shape} (got {primal.shape}).")
+        self.require(
+            np.shape(primal) == self.shape,
+            f"prox must return the shape {self.shape} (got {np.shape(primal)}).",
+        )
         dual = (point - primal) / step
         value = term.value(primal)
         # A wrong factor shows along the ray through U, a wrong shape next to it, a wrong minimum
@@ -305,32 +303,29 @@ class _Trial:
         far = (self.coefficients() for _ in range(20))
         for other in (0 * point, point, 0.9 * primal, 1.1 * primal, *near, *far):
             least = value + float(np.vdot(dual, other - primal))
-            slack = ROUNDING * (self.slope + abs(value) + abs(least))
-            if not term.value(other) >= least - slack:
-                raise self.fault(
-                    "prox",
-                    f"does not minimise value(U) + |U - V|^2 / (2 step) for step {step:g}: another "
-                    "U is better. Derive it from value, with its weight times the step.",
-                )
+            self.require(
+                term.value(other) >= least - ROUNDING * (self.slope + abs(value) + abs(least)),
+                f"prox does not minimise value(U) + |U - V|^2 / (2 step) for step {step:g}: "
+                "another U is better. Derive it from value, with its weight times the step.",
+            )
         dual, conjugate = into_domain(term, dual)
         expected = float(np.vdot(primal, dual)) - value
-        if not _close(conjugate, expected, self.slope + abs(value)):
-            raise self.fault(
-                "conjugate",
-                f"is {conjugate:.6g} where it should be {expected:.6g}, sup <V, Y> - value(V). "
-                "For a norm it is 0 up to the dual norm, else infinite.",
-            )
+        self.require(
+            _close(conjugate, expected, self.slope + abs(value)),
+            f"conjugate is {conjugate:.6g} where it should be {expected:.6g}, sup <V, Y> - "
+            "value(V). For a norm it is 0 up to the dual norm, else infinite.",
+        )
         for outside in (1.001 * dual, 2 * dual, self.slope * self.coefficients(10.0)):
             conjugate = term.conjugate(outside)
             free = term.prox(outside, 1e6 / self.slope)  # where g is 0 whatever the size
             for other in (primal, 100 * primal, 100 * self.coefficients(), 1e3 * free):
                 least = float(np.vdot(other, outside)) - term.value(other)
-                if conjugate < least - ROUNDING * (self.slope + abs(least)):
-                    raise self.fault(
-                        "conjugate",
-                        f"is {conjugate:.6g} where sup <V, Y> - value(V) is at least {least:.6g}: "
-                        "certificates would be wrong. For a norm it is infinite outside its ball.",
-                    )
+                self.require(
+                    conjugate >= least - ROUNDING * (self.slope + abs(least)),
+                    f"conjugate is {conjugate:.6g} where sup <V, Y> - value(V) is at least "
+                    f"{least:.6g}: certificates would be wrong. For a norm it is infinite outside "
+                    "its ball.",
+                )
 
     def check_shortcuts(self) -> None:
         """Check the methods that follow from others and may be overridden to be faster."""
@@ -354,12 +349,12 @@ class _Trial:
             ("value_of_field", value, term.value(seen)),
             ("gram_spectrum", spectrum, term.adjoint(seen)),
         ):
-            if actual is not None and not _close(actual, expected, min(1.0, slope)):
-                raise self.fault(
-                    method, "is not what its docstring in Term defines. Leave it out, or mend it."
-                )
-        if not 0 <= term.strength < np.inf:
-            raise self.fault("strength", f"must be a number of at least 0 (got {term.strength!r}).")
+            self.require(
+                actual is None or _close(actual, expected, min(1.0, slope)),
+                f"{method} is not what its docstring in Term defines. Leave it out, or mend it.",
+            )
+        is_number = 0 <= term.strength < np.inf
+        self.require(is_number, f"strength must be a number of at least 0 (got {term.strength!r}).")
 
     def check_single_precision(self) -> None:
         """Check that single precision stays single, and is as right as it can be."""
@@ -375,33 +370,31 @@ class _Trial:
             ("value", point),
         ):
             rounded = getattr(single, method)(first.astype(np.float32), *others)
-            if isinstance(rounded, np.ndarray) and rounded.dtype != np.float32:
-                raise self.fault(
-                    method,
-                    f"returns {rounded.dtype} for float32. Make arrays of grid.dtype, and multiply "
-                    "by plain numbers, which keep the precision.",
-                )
-            if not _close(rounded, getattr(self.term, method)(first, *others), rounding=SINGLE):
-                raise self.fault(method, "is not the same in float32 as in float64.")
+            dtype = getattr(rounded, "dtype", np.float32) if np.ndim(rounded) else np.float32
+            self.require(
+                dtype == np.float32,
+                f"{method} returns {dtype} for float32. Make arrays of grid.dtype, and multiply by "
+                "plain numbers, which keep the precision.",
+            )
+            expected = getattr(self.term, method)(first, *others)
+            is_close = _close(rounded, expected, rounding=SINGLE)
+            self.require(is_close, f"{method} is not the same in float32 as in float64.")
         # The conjugate may err upwards, which only widens the gap. Erring downwards would certify
         # an optimum that is not one.
         dual = 1.01 * self.term.prox_conjugate(slope * point, slope)  # of a norm: outside its ball
         bound, least = single.conjugate(dual.astype(np.float32)), self.term.conjugate(dual)
-        if bound < least and not np.isclose(bound, least, rtol=SINGLE, atol=SINGLE * slope):
-            raise self.fault(
-                "conjugate", "is smaller in float32 than in float64: certificates would be wrong."
-            )
+        self.require(
+            bound >= least or np.isclose(bound, least, rtol=SINGLE, atol=SINGLE * slope),
+            "conjugate is smaller in float32 than in float64: certificates would be wrong.",
+        )
 
     def check_rejection_class(self) -> None:
         """Check that joint rejection, which adds a class, can use the prior."""
-        n_classes = self.grid.n_classes + 1
-        joint = replace(self.grid, n_classes=n_classes, n_rejection_classes=1)
         try:
-            term = self.bound(joint)
-            seen = term.forward(np.ones(joint.shape))
-            term.value(seen)
-            term.conjugate(term.prox(seen, 1.0))
-            term.feasible(np.full(joint.shape, 1 / n_classes) + term.adjoint(seen))
+            joint = _Trial(self.prior, self.image, self.grid.n_classes + 1, n_rejection=1)
+            joint.check_operator()
+            joint.check_function()
+            joint.check_prox(1.0)
         except InputError as error:
             raise InputError(
                 f"With a class of rejection, as in joint rejection: {error} The field has "
@@ -413,16 +406,13 @@ class _Trial:
         n_classes, (n_rows, n_columns) = self.grid.n_classes, self.valid.shape
         random = np.random.default_rng(2).dirichlet(np.ones(n_classes), self.valid.shape)
         squares = np.add.outer(np.arange(n_rows) // SQUARE, np.arange(n_columns) // SQUARE)
-        favored = squares[..., None] % n_classes == np.arange(n_classes)
-        random = random + 0.3 * favored
+        random += 0.3 * (squares[..., None] % n_classes == np.arange(n_classes))
         random /= random.sum(axis=-1, keepdims=True)
         probability = np.where(self.valid, random.transpose(2, 0, 1), np.nan)
-        segsalsa = SegSALSA(self.prior, tol=TOL, max_iter=max_iter, **options)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotConvergedWarning)
-            result: SegSALSAResult[NDArray[Any]] = _watched(
-                self.prior, "solving", lambda: segsalsa.solve(probability, image=self.image)
-            )
+        solve = SegSALSA(self.prior, tol=TOL, max_iter=max_iter, **options).solve
+        result: SegSALSAResult[NDArray[Any]] = _watched(
+            self.prior, "solving", solve, probability, image=self.image
+        )
         return result
 
     def check_solution(self) -> None:
@@ -471,33 +461,25 @@ class _Trial:
             return
         layers = np.empty((0, SIDE, SIDE))
         if prior.n_guide_layers:
-            cube = xr.DataArray(self.image, dims=CUBE_DIMS)
-            guide = _watched(prior, "guide", lambda: prior.guide(cube))
-            if not isinstance(guide, xr.DataArray) or guide.shape[0] != prior.n_guide_layers:
-                raise self.fault("guide", f"must have n_guide_layers = {prior.n_guide_layers}.")
+            guide = _watched(prior, "guide", prior.guide, xr.DataArray(self.image, dims=CUBE_DIMS))
+            is_whole = isinstance(guide, xr.DataArray) and len(guide) == prior.n_guide_layers
+            self.require(is_whole, f"guide must have n_guide_layers = {prior.n_guide_layers}.")
             layers = guide.values
         whole = self.solved()
-        around = slice(first - halo, last + halo)
-        part = (slice(None), around, around)
-        context = SegSALSA(prior, tol=TOL)
-        block = _watched(prior, "in_block", lambda: context.in_block(layers[part]))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotConvergedWarning)
-            try:
-                alone = block.solve(whole.probability[part])
-            except InputError as error:
-                raise self.fault(
-                    "in_block", f"gives a prior that does not work: {error}"
-                ) from error
-        inside = slice(halo, halo + BLOCK)
-        field = whole.hidden_field[:, first:last, first:last]
-        moved = np.abs(alone.hidden_field[:, inside, inside] - field).max(axis=0).mean()
-        if moved > OTHER_FIELD:
-            raise self.fault(
-                "halo",
-                f"of {halo} pixels is too small: the hidden field of a block is off by {moved:.2g} "
-                "per pixel, and its labels follow. Raise it, or return None.",
-            )
+        part = np.s_[:, first - halo : last + halo, first - halo : last + halo]
+        block = _watched(prior, "in_block", SegSALSA(prior, tol=TOL).in_block, layers[part])
+        try:
+            alone = block.solve(whole.probability[part])
+        except InputError as error:
+            what = f"in_block gives a prior that does not work: {error}"
+            raise _fault(prior, what) from error
+        inside = alone.hidden_field[:, halo : halo + BLOCK, halo : halo + BLOCK]
+        off = np.abs(inside - whole.hidden_field[:, first:last, first:last]).max(axis=0).mean()
+        self.require(
+            off <= OTHER_FIELD,
+            f"halo of {halo} pixels is too small: the hidden field of a block is off by {off:.2g} "
+            "per pixel, and its labels follow. Raise it, or return None.",
+        )
 
 
 def _close(actual: Any, expected: Any, scale: float = 1.0, rounding: float = ROUNDING) -> bool:

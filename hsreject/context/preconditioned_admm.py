@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from hsreject.context.site_kernels import Steps, new_multipliers, new_site_scratch, site_rows
+from hsreject.context.problem import Array, Problem
+from hsreject.context.site_kernels import Steps, new_multipliers, site_rows
 from hsreject.context.solver import (
     CACHED,
     FIRST_SLOPE,
     Journal,
     Solver,
-    Stop,
     certify,
-    check_relaxation,
     settle,
+    site_step,
+    site_tolerance,
 )
 from hsreject.registry import check_number
-
-if TYPE_CHECKING:
-    from hsreject.context.problem import Array, Problem, Solution
-    from hsreject.progress import ProgressCallback
-    from hsreject.threads import Threads
+from hsreject.threads import Threads
 
 TINY_EVERY = 100  # iterations after which tiny numbers are forgotten
 
@@ -63,32 +59,30 @@ class PreconditionedADMM(Solver):
 
     def __init__(self, *, step: float = 0.15, relaxation: float = 1.85) -> None:
         self.step = check_number("step", step, above=0)
-        self.relaxation = check_relaxation(relaxation)
+        self.relaxation = check_number("relaxation", relaxation, least=1, below=2)
 
-    def solve(
-        self, problem: Problem, *, stop: Stop, threads: Threads, progress: ProgressCallback
-    ) -> Solution:
-        """Return a solution whose gap is at most `stop.tol`, or the last one before the limit."""
+    def solve(self, problem: Problem, journal: Journal, threads: Threads) -> Array:
+        """Return the field, (y, category, x), whose certificate ends the journal."""
         field, duals = problem.start()
-        iteration = _iteration(problem, field, duals)
+        (term, *others), (dual, *_) = problem.terms, duals
+        fused = None if others else term.fuse(problem.probability, field, dual)
+        iteration = fused or GeneralIteration(problem, field, duals)
         relaxed, exact = (self._steps(problem, rho) for rho in (self.relaxation, 1.0))
-        first_check = _usual_iterations(problem.strength, stop.tol)
-        journal = Journal(problem, stop, progress, next_check=first_check)
+        journal.next_check = _usual_iterations(problem.strength, journal.tol)
         if iteration.kernel.first_use is not None:
-            progress(iteration.kernel.first_use, 0, None)
-        n_iterations = 0
+            journal.progress(iteration.kernel.first_use, 0, None)
         while True:
-            n_iterations += 1
-            due = journal.is_due(n_iterations)
-            if n_iterations % TINY_EVERY == 0:
+            due = journal.begin_iteration()
+            if journal.n_iterations % TINY_EVERY == 0:
                 for array in (field, *duals):
                     _forget_tiny(array, threads)
-            iteration.step(exact if due else _inexact(relaxed, n_iterations), threads)
-            journal.tick(n_iterations)
+            inexactness = max(10 / (journal.n_iterations + 9) ** 2, relaxed.site_tolerance)
+            steps = exact if due else relaxed._replace(site_tolerance=inexactness)
+            iteration.step(steps, threads)
             if due:
                 settle(problem, field, threads)
-                if journal.note(n_iterations, *iteration.certify(threads)):
-                    return journal.solution(field)
+                if journal.note(*iteration.certify(threads)):
+                    return field
 
     def _steps(self, problem: Problem, relaxation: float) -> Steps:
         # Condat proves convergence for tau sigma |H|^2 <= 1. H stacks the operators of all terms,
@@ -97,15 +91,7 @@ class PreconditionedADMM(Solver):
         tau = self.step / problem.strength
         squared_norm = sum(term.squared_norm for term in problem.terms)
         sigma = 1 / (tau * squared_norm) if squared_norm > 0 else 1.0
-        n_classes = problem.probability.shape[1]
-        rounding = float(np.finfo(problem.probability.dtype).eps)
-        return Steps(tau, sigma, relaxation, rounding * (32 + 2 * n_classes) * (1 + tau))
-
-
-def _inexact(steps: Steps, n_iterations: int) -> Steps:
-    """Return the steps of an iteration whose site prox may be off by a little."""
-    tolerance = max(10 / (n_iterations + 9) ** 2, steps.site_tolerance)
-    return steps._replace(site_tolerance=tolerance)
+        return Steps(tau, sigma, relaxation, site_tolerance(problem.probability, tau))
 
 
 def _usual_iterations(strength: float, tol: float) -> int:
@@ -149,13 +135,6 @@ class Iteration(ABC):
         """Return objective and gap of Z and Y as they are: after a step with relaxation 1."""
 
 
-def _iteration(problem: Problem, field: Array, duals: tuple[Array, ...]) -> Iteration:
-    fused = None
-    if len(problem.terms) == 1:
-        fused = problem.terms[0].fuse(problem.probability, field, duals[0])
-    return fused or GeneralIteration(problem, field, duals)
-
-
 class GeneralIteration(Iteration):
     """The iteration in terms of what every term has."""
 
@@ -173,23 +152,16 @@ class GeneralIteration(Iteration):
         """Update Z and Y in place."""
         # two sets in turn: the guess of a pixel is from the iteration before last (see step_chunk)
         self.multipliers, self.other_multipliers = self.other_multipliers, self.multipliers
-        self._pull(threads)
-        threads.share(len(self.field), partial(self._site_step, steps))
-        for term, dual in zip(self.problem.terms, self.duals, strict=True):
-            term.update_dual(
-                dual, self.buffer, step=steps.dual, relaxation=steps.relaxation, threads=threads
-            )
+        self.buffer.fill(0)
+        terms = tuple(zip(self.problem.terms, self.duals, strict=True))
+        for term, dual in terms:
+            term.add_adjoint(dual, self.buffer, threads)
+        probability, multipliers = self.problem.probability, self.multipliers
+        site_step(self.field, probability, self.buffer, multipliers, steps, threads)
+        options = {"step": steps.dual, "relaxation": steps.relaxation}
+        for term, dual in terms:
+            term.update_dual(dual, self.buffer, **options, threads=threads)
 
     def certify(self, threads: Threads) -> tuple[float, float]:
         """Return objective and gap of Z and Y as they are."""
         return certify(self.problem, self.field, self.duals, self.buffer, threads)
-
-    def _site_step(self, steps: Steps, first: int, last: int) -> None:
-        scratch = new_site_scratch(self.field.shape[1], self.field.dtype)
-        probability, multipliers = self.problem.probability, self.multipliers
-        site_rows(self.field, probability, self.buffer, multipliers, steps, scratch, first, last)
-
-    def _pull(self, threads: Threads) -> None:
-        self.buffer.fill(0)
-        for term, dual in zip(self.problem.terms, self.duals, strict=True):
-            term.add_adjoint(dual, self.buffer, threads)

@@ -1,20 +1,17 @@
-"""The convex problem of SegSALSA, made of given probabilities, and what a solver returns."""
+"""The convex problem of SegSALSA, made of given probabilities, and how far a solver got."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import DTypeLike
-
     from hsreject.context.prior import Term
 
 Array = NDArray[np.floating[Any]]
@@ -70,15 +67,6 @@ class Checkpoint:
         return self.gap / self.objective if self.objective > 0 else float(self.gap > 0)
 
 
-@dataclass(frozen=True)
-class Solution:
-    """Where a solver stopped, and the certificates on its way there (the last one is its own)."""
-
-    field: Array  # (y, category, x), on the simplex
-    history: tuple[Checkpoint, ...]
-    converged: bool
-
-
 def valid_probability_pixels(probability: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which pixels of (category, y, x) have data, (y, x), or say what is wrong.
 
@@ -89,45 +77,31 @@ def valid_probability_pixels(probability: NDArray[Any]) -> NDArray[np.bool_]:
             "probability must be a non-empty array with the axes (category, y, x) "
             f"(got shape {probability.shape})."
         )
-    total = probability.sum(axis=0, dtype=np.result_type(probability, np.float32))
-    least = probability.min()
-    valid = np.ones(total.shape, dtype=np.bool_)
-    if np.isnan(least):
-        valid = _complete_pixels(probability)
-        least = np.fmin.reduce(probability, axis=None)
-    if not valid.any():
-        raise InputError("probability is NaN in every pixel: there is nothing to solve.")
+    least = np.fmin.reduce(probability, axis=None)
     if least < 0:
         raise InputError(
             f"probability must be at least 0 (found {least:g}). "
             "Pass the output of predict_proba, not scores or log-probabilities."
         )
-    _check_sums(total if valid.all() else total[valid])
-    return valid
-
-
-def _complete_pixels(probability: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which pixels have all classes, (y, x), if the others have none."""
-    n_missing = np.zeros(probability.shape[1:], dtype=np.int64)
-    for plane in probability:
-        n_missing += np.isnan(plane)
-    partial = (n_missing > 0) & (n_missing < len(probability))
-    if partial.any():
-        row, column = np.argwhere(partial)[0]
+    total = probability.sum(axis=0, dtype=np.result_type(probability, np.float32))
+    valid: NDArray[np.bool_] = ~np.isnan(total)
+    incomplete = ~valid
+    if incomplete.any():  # plane by plane: no second copy of a large scene
+        incomplete &= sum(np.isnan(plane) for plane in probability) < len(probability)
+    if incomplete.any():
+        row, column = np.argwhere(incomplete)[0]
         raise InputError(
-            f"probability is NaN in some classes but not in all at {partial.sum()} pixels (first: "
-            f"row {row}, column {column}). Set all classes to NaN where there is no data, or fill "
-            "the missing ones with 0 and divide by the sum."
+            f"probability is NaN in some classes but not in all at {incomplete.sum()} pixels "
+            f"(first: row {row}, column {column}). Set all classes to NaN where there is no data, "
+            "or fill the missing ones with 0 and divide by the sum."
         )
-    complete: NDArray[np.bool_] = n_missing == 0
-    return complete
-
-
-def _check_sums(total: NDArray[np.floating[Any]]) -> None:
-    low, high = total.min(), total.max()
+    if not valid.any():
+        raise InputError("probability is NaN in every pixel: there is nothing to solve.")
+    sums = total[valid]
+    low, high = sums.min(), sums.max()
     if low == 0:
         raise InputError(
-            f"probability is 0 in every class at {(total == 0).sum()} pixels. "
+            f"probability is 0 in every class at {(sums == 0).sum()} pixels. "
             "Set these pixels to NaN if they have no data."
         )
     if not max(1 - low, high - 1) <= SUM_TOLERANCE:
@@ -135,6 +109,7 @@ def _check_sums(total: NDArray[np.floating[Any]]) -> None:
             f"probability must sum to 1 over 'category' (found sums from {low:.4g} to {high:.4g}). "
             "Divide by probability.sum('category'), or pass the output of predict_proba."
         )
+    return valid
 
 
 def likelihood(
@@ -167,13 +142,9 @@ def checked_prior(
 ) -> NDArray[np.float64]:
     """Return class priors, one number above 0 per class, or say what is wrong with them."""
     prior = np.asarray(class_prior, dtype=np.float64)
-    if prior.shape != (n_classes,):
+    if prior.shape != (n_classes,) or not (np.isfinite(prior).all() and (prior > 0).all()):
         raise InputError(
-            f"class_prior must have one number per class, {n_classes} (got shape {prior.shape})."
-        )
-    if not (np.isfinite(prior).all() and (prior > 0).all()):
-        raise InputError(
-            f"class_prior must be finite and above 0 (got {prior.tolist()}). "
-            "Give each class its share of the training samples."
+            f"class_prior must have one number per class, {n_classes}, finite and above 0 "
+            f"(got {prior.tolist()}). Give each class its share of the training samples."
         )
     return prior

@@ -13,18 +13,12 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hsreject.classes import ClassTable
-from hsreject.confidence import Confidence, label_map, named_confidence
+from hsreject.confidence import label_map
 from hsreject.context.admm import ADMM
 from hsreject.context.preconditioned_admm import PreconditionedADMM
 from hsreject.context.prior import LAYER, Grid, Prior
-from hsreject.context.problem import (
-    Checkpoint,
-    Problem,
-    Solution,
-    likelihood,
-    valid_probability_pixels,
-)
-from hsreject.context.solver import Solver, Stop
+from hsreject.context.problem import Checkpoint, Problem, likelihood, valid_probability_pixels
+from hsreject.context.solver import Journal, Solver
 from hsreject.errors import InputError, NotConvergedWarning
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import Registry, check_choice, check_count, check_number
@@ -96,18 +90,6 @@ class SegSALSAResult(Generic[ArrayT]):
     def relative_gap(self) -> float:
         """The gap as a fraction of the objective."""
         return self.history[-1].relative_gap
-
-    def confidence(self, confidence: str | Confidence = "tie_broken_maximum") -> ArrayT:
-        """Return how certain the label of every pixel is, (y, x).
-
-        Parameters
-        ----------
-        confidence : str or Confidence
-            A name in ``hsreject.confidence.CONFIDENCES``, or an object. By default the largest
-            value of the hidden field with the probability tie-break, because the hidden field
-            saturates.
-        """
-        return named_confidence(confidence)(self.hidden_field, probability=self.probability)
 
 
 @dataclass(frozen=True)
@@ -286,6 +268,7 @@ class SegSALSA:
             labelled = check_dims(probability, FIELD_DIMS, name="probability")
         values = np.asarray(probability) if labelled is None else labelled.values
         valid = valid_probability_pixels(values)
+        attributes = (array.attrs for array in (labelled, train) if isinstance(array, xr.DataArray))
         grid = Grid(
             valid,
             len(values),
@@ -293,11 +276,11 @@ class SegSALSA:
             image=_on_grid_of(labelled, valid, image, CUBE_DIMS, name="image"),
             good_bands=good_bands(image) if isinstance(image, xr.DataArray) else None,
             n_rejection_classes=n_rejection_classes,
-            classes=_class_table(labelled, train),
+            classes=next(filter(None, map(ClassTable.from_attrs, attributes)), None),
             train=_on_grid_of(labelled, valid, train, MAP_DIMS, name="train"),
         )
         try:
-            solution = self._solve_on(grid, values, progress)
+            field, journal = self._solve_on(grid, values, progress)
         except (ValueError, IndexError) as error:
             if isinstance(error, InputError) or not n_rejection_classes:
                 raise
@@ -306,39 +289,46 @@ class SegSALSA:
                 "The field has grid.n_classes classes, of which the last grid.n_rejection_classes "
                 "are rejection; hsreject.check_prior names the method at fault."
             ) from error
-        hidden_field: Any = _hidden_field(solution.field, valid)
+        hidden_field: Any = field.transpose(1, 0, 2)
+        if not valid.all():
+            hidden_field = np.where(valid, hidden_field, hidden_field.dtype.type(np.nan))
         if labelled is not None:
             hidden_field = labelled.copy(data=hidden_field).rename("hidden_field")
             hidden_field.attrs.pop(CALIBRATED, None)  # only the probabilities were
-        last = solution.history[-1]
+        last = journal.history[-1]
         return SegSALSAResult(
             hidden_field=hidden_field,
             objective=last.objective,
             gap=last.gap,
             n_iterations=last.n_iterations,
-            converged=solution.converged,
-            history=solution.history,
+            converged=journal.converged,
+            history=tuple(journal.history),
             probability=probability if labelled is None else labelled,
         )
 
     def _solve_on(
         self, grid: Grid, probability: NDArray[Any], progress: ProgressCallback
-    ) -> Solution:
+    ) -> tuple[NDArray[Any], Journal]:
         problem = Problem(
             probability=likelihood(probability, grid.valid, self.class_prior, self.dtype),
             terms=tuple(prior.bind(grid) for prior in self.priors),
         )
-        stop = Stop(self.tol, self.max_iter)
-        with Threads(self._threads_for(problem)) as threads:
-            solution = self._solver.solve(problem, stop=stop, threads=threads, progress=progress)
-        if not solution.converged:
-            _warn(solution, self.max_iter, problem)
-        return solution
-
-    def _threads_for(self, problem: Problem) -> int:
-        if self.n_threads is not None:
-            return self.n_threads
-        return max(1, min(usable_cores(), problem.probability.size // SMALLEST_SHARE))
+        journal = Journal(problem, self.tol, self.max_iter, progress)
+        useful = max(1, min(usable_cores(), problem.probability.size // SMALLEST_SHARE))
+        with Threads(self.n_threads or useful) as threads:
+            field = self._solver.solve(problem, journal, threads)
+        if not journal.converged:
+            last = journal.history[-1]
+            blurred = last.gap < problem.rounding * sum(term.strength for term in problem.terms)
+            remedy = " Take dtype='float64': rounding decides at such a weight." if blurred else ""
+            warnings.warn(
+                f"SegSALSA stopped after {self.max_iter} iterations at a relative gap of "
+                f"{last.relative_gap:.2g}: the objective is at most that far above the optimum. "
+                f"Raise max_iter, or tol if this is near enough.{remedy}",
+                NotConvergedWarning,
+                stacklevel=3,
+            )
+        return field, journal
 
 
 def _on_grid_of(
@@ -361,30 +351,3 @@ def _on_grid_of(
             f"{valid.shape} (got shape {array.shape})."
         )
     return array
-
-
-def _class_table(*arrays: xr.DataArray | NDArray[Any] | None) -> ClassTable | None:
-    """Return the class table that the first of these arrays to have one carries."""
-    attributes = (array.attrs for array in arrays if isinstance(array, xr.DataArray))
-    return next(filter(None, map(ClassTable.from_attrs, attributes)), None)
-
-
-def _hidden_field(field: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return the field as (category, y, x), NaN where there is no data."""
-    hidden = field.transpose(1, 0, 2)
-    if not valid.all():
-        hidden = np.where(valid, hidden, hidden.dtype.type(np.nan))
-    return hidden
-
-
-def _warn(solution: Solution, max_iter: int, problem: Problem) -> None:
-    last = solution.history[-1]
-    blurred = last.gap < problem.rounding * sum(term.strength for term in problem.terms)
-    remedy = " Take dtype='float64': rounding decides at such a weight." if blurred else ""
-    warnings.warn(
-        f"SegSALSA stopped after {max_iter} iterations at a relative gap of "
-        f"{last.relative_gap:.2g}: the objective is at most that far above the optimum. Raise "
-        f"max_iter, or tol if this is near enough.{remedy}",
-        NotConvergedWarning,
-        stacklevel=4,
-    )

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hsreject.context.bound_kernels import new_bound_scratch, site_bounds
-from hsreject.context.problem import Array, Checkpoint, Problem, Solution
-from hsreject.errors import InputError
+from hsreject.context.problem import Array, Checkpoint, Problem
+from hsreject.context.site_kernels import Steps, new_site_scratch, site_rows
+from hsreject.progress import ProgressCallback
+from hsreject.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hsreject.context.prior import Term
-    from hsreject.progress import ProgressCallback
-    from hsreject.threads import Threads
 
 CACHED = 2**16  # numbers that fit into the cache of a core, temporaries included
 FIRST_SLOPE = -3.5  # on Indian Pines -3.5 to -3.7 for weights from 0.5 to 4
-
-
-@dataclass(frozen=True)
-class Stop:
-    """When to stop: at a gap of `tol` times the objective, or after `max_iter` iterations."""
-
-    tol: float
-    max_iter: int
 
 
 class Solver(ABC):
@@ -39,17 +30,31 @@ class Solver(ABC):
     """
 
     @abstractmethod
-    def solve(
-        self, problem: Problem, *, stop: Stop, threads: Threads, progress: ProgressCallback
-    ) -> Solution:
-        """Return a solution whose gap is at most `stop.tol`, or the last one before the limit."""
+    def solve(self, problem: Problem, journal: Journal, threads: Threads) -> Array:
+        """Return the field, (y, category, x), whose certificate ends the journal."""
 
 
-def check_relaxation(relaxation: float) -> float:
-    """Return an over-relaxation if it is in the range for which solvers converge."""
-    if not 1 <= relaxation < 2:
-        raise InputError(f"relaxation must be at least 1 and below 2 (got {relaxation!r}).")
-    return relaxation
+def site_step(
+    field: Array,
+    probability: Array,
+    pull: Array,
+    multipliers: Array,
+    steps: Steps,
+    threads: Threads,
+) -> None:
+    """Update Z, (y, category, x), in place and replace `pull` = H'Y by Zbar."""
+
+    def rows(first: int, last: int) -> None:
+        scratch = new_site_scratch(field.shape[1], field.dtype)
+        site_rows(field, probability, pull, multipliers, steps, scratch, first, last)
+
+    threads.share(len(field), rows)
+
+
+def site_tolerance(field: Array, step: float) -> float:
+    """Return how exactly the equations of the site prox can be met: up to rounding."""
+    rounding, (_, n_classes, _) = np.finfo(field.dtype).eps, field.shape
+    return float(rounding) * (32 + 2 * int(n_classes)) * (1 + step)
 
 
 def certify(
@@ -142,37 +147,35 @@ def cached_rows(field: Array) -> int:
 class Journal:
     """The certificates so far, and when the next one is worth its time.
 
-    The gap falls like a power of the number of iterations: a line on log-log paper. The next
-    certificate is due where the line through the last two (at first: through the last one, with
-    the usual slope) reaches the tolerance.
+    The work ends at a gap of `tol` times the objective, or after `max_iter` iterations. The gap
+    falls like a power of the number of iterations: a line on log-log paper. The next certificate
+    is due where the line through the last two (at first: through the last one, with the usual
+    slope) reaches the tolerance.
     """
 
     problem: Problem
-    stop: Stop
+    tol: float
+    max_iter: int
     progress: ProgressCallback
+    n_iterations: int = 0
     next_check: int = 8
     history: list[Checkpoint] = field(default_factory=list)
     converged: bool = False
 
-    def __post_init__(self) -> None:
-        self.next_check = min(self.next_check, self.stop.max_iter)
+    def begin_iteration(self) -> bool:
+        """Count and report an iteration; return whether a certificate is due after it."""
+        self.n_iterations += 1
+        expected = min(self.next_check, self.max_iter)  # the progress bar's end
+        self.progress("context", self.n_iterations, max(expected, self.n_iterations))
+        return self.n_iterations >= expected
 
-    def tick(self, n_iterations: int) -> None:
-        """Report how far the work is: iterations done, of those that will probably be needed."""
-        self.progress("context", n_iterations, max(self.next_check, n_iterations))
-
-    def is_due(self, n_iterations: int) -> bool:
-        """Return whether a certificate is due after `n_iterations`."""
-        return n_iterations >= self.next_check
-
-    def note(self, n_iterations: int, objective: float, gap: float) -> bool:
+    def note(self, objective: float, gap: float) -> bool:
         """Record a certificate; return whether the work is over."""
-        self.history.append(Checkpoint(n_iterations, objective, gap))
-        target = max(self.stop.tol * objective, self.problem.rounding)
+        self.history.append(Checkpoint(self.n_iterations, objective, gap))
+        target = max(self.tol * objective, self.problem.rounding)
         self.converged = gap <= target < math.inf
-        if not self.converged:
-            self.next_check = min(self._forecast(target), self.stop.max_iter)
-        return self.converged or n_iterations >= self.stop.max_iter
+        self.next_check = self._forecast(target)
+        return self.converged or self.n_iterations >= self.max_iter
 
     def _forecast(self, target: float) -> int:
         last = self.history[-1]
@@ -189,7 +192,3 @@ class Journal:
         ratio = math.pow(last.gap / target, -1.0 / slope)
         iterations = math.ceil(last.n_iterations * min(ratio, 2.0))
         return max(iterations, last.n_iterations + 2, math.ceil(1.03 * last.n_iterations))
-
-    def solution(self, field: Array) -> Solution:
-        """Return the solution that ends this journal."""
-        return Solution(field, history=tuple(self.history), converged=self.converged)

@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 import hsreject as hr
+from hsreject.confidence import TieBrokenMaximum
 from hsreject.context.admm import ADMM
 from hsreject.context.preconditioned_admm import PreconditionedADMM
 from hsreject.context.segsalsa import SegSALSAResult
@@ -58,7 +59,7 @@ def test_labelled_arrays_keep_what_they_carry() -> None:
     plain = hr.SegSALSA(hr.VectorTV(2.0)).solve(SCENE)
     np.testing.assert_array_equal(result.hidden_field.values, plain.hidden_field)
     np.testing.assert_array_equal(result.label.values, np.array([0, 2, 5, 9])[plain.label])
-    for array in (result.hidden_field, result.label, result.confidence()):
+    for array in (result.hidden_field, result.label):
         xr.testing.assert_equal(array.coords["x"], probability.coords["x"])
         assert array.coords["spatial_ref"].attrs["crs_wkt"] == "some wkt"
     assert class_table(result.label).names == ("corn", "oats", "wheat")
@@ -140,15 +141,14 @@ def test_edges_from_the_image_hold_borders() -> None:
     assert (edges.label == truth).mean() > (plain.label == truth).mean()
 
 
-def test_confidences_by_name_and_object() -> None:
+def test_probabilities_decide_where_the_hidden_field_saturates_and_never_against_it() -> None:
     result = hr.SegSALSA(hr.VectorTV(0.1)).solve(SCENE)
+    confidence = TieBrokenMaximum()(result.hidden_field, probability=result.probability)
     largest = result.hidden_field.max(axis=0)
-    np.testing.assert_array_equal(result.confidence("maximum"), largest)
-    # the hidden field saturates; the probabilities then decide, and never against the field
     saturated = largest == 1
     assert saturated.sum() > 100
-    assert len(np.unique(result.confidence()[saturated])) > 100
-    assert result.confidence()[saturated].min() > result.confidence()[largest < 0.99].max()
+    assert len(np.unique(confidence[saturated])) > 100
+    assert confidence[saturated].min() > confidence[largest < 0.99].max()
 
 
 def test_progress_is_told_at_every_iteration() -> None:

@@ -15,7 +15,8 @@ def test_it_thresholds_the_confidence_of_the_context(confidence) -> None:
         SMALL.probability, fraction=0.25
     )
     xr.testing.assert_equal(maps.label, result.label)
-    xr.testing.assert_equal(maps.confidence, result.confidence(confidence))
+    expected = CONFIDENCES.create(confidence)(result.hidden_field, probability=result.probability)
+    xr.testing.assert_equal(maps.confidence, expected)
     assert abs(maps.attrs["rejected_fraction"] - 0.25) < 0.01
 
 
