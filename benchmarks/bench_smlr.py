@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.timing import Row, best_seconds
 from hsreject import MNF, SparseMultinomialRegression, load_indian_pines, sample_per_class
+from hsreject.classify.basis import Basis
 from hsreject.classify.multinomial import MultinomialProblem
 from hsreject.classify.proximal_newton import proximal_newton
-from hsreject.classify.training_samples import Basis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

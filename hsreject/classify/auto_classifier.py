@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,6 @@ from hsreject.classify.candidates import (
     CARRIED,
     MAPPED,
     PROFILES,
-    TIMES,
     Chain,
     chain_of_bands,
     chains_of,
@@ -58,10 +56,8 @@ _LEAST = 0.1  # weight of a chain among the chains at t = 0, to be tried any fur
 _SECONDS_PER_PIXEL = 110e-6  # of a map in windows, as measured
 _BYTES_PER_CLASS = 80  # per pixel of a window
 
-_Look = Callable[[str, Sequence[float]], Mapping[float, "NDArray[Any]"]]
-"""By chain and times: features (band, y, x) of a block at each time."""
-_Expert = Callable[[str, float], Any]
-"""By chain and time: what predicts from these features."""
+_Voices = dict[tuple[str, float | None], "NDArray[np.float32]"]
+"""By chain and time the probabilities (category, y, x) of an expert; without a time of walkers."""
 
 
 class AutoClassifier(SceneModel):
@@ -114,8 +110,6 @@ class AutoClassifier(SceneModel):
 
     Attributes
     ----------
-    best_chain_ : str
-        The chain with the largest weight.
     pool_ : Pool
         The weights of all candidates of the map that was made.
     carried_pools_ : list of Pool
@@ -123,10 +117,6 @@ class AutoClassifier(SceneModel):
     tried_ : Dataset over `candidate`
         What was tried: `chain`, `profile`, `brier_score` (held out, 0 to 2), `temperature` and
         `weight`; chains that were dropped early have weight 0.
-    held_out_ : Dataset over `sample`
-        What `pool_` predicts for training pixels that it was not shown: `reference` and `label`,
-        the `probability` of that label, the `polygon` from 1 on (a number of its own for a
-        scattered pixel) and the `position` in the flattened image.
     classes_, class_table_, band_requirements_, n_training_pixels_, hsreject_version_
         As for every :class:`SceneModel`.
 
@@ -197,36 +187,15 @@ class AutoClassifier(SceneModel):
         """Fit to a scene and yield its maps without each fold."""
         chains = self._checked_learn(cube, labels, no_progress, mapped=self.spatial)
         pools = [self.pool_] if self.spatial else self.carried_pools_
-        training = _training_of(chains)
-        for number in range(training.n_folds("random")):
+        for number, left_out in enumerate(_training_of(chains).left_out()):
             data = self._map(cube, chains, pools, no_progress, fold=number)
-            left_out = np.zeros(labels.size, dtype=bool)
-            left_out[training.positions[training.folds["random"] == number]] = True
-            yield self._on_grid(cube, data), left_out.reshape(labels.shape)
-
-    def transform(
-        self,
-        cube: xr.DataArray,
-        *,
-        match_bands: str = "exact",
-        wavelength_tol: float | None = None,
-    ) -> xr.DataArray:
-        """Return the features (band, y, x) of the chain with the largest weight."""
-        cube = self._matched(cube, match_bands, wavelength_tol)
-        return self._view(self.best_chain_).transform(cube)
-
-    def carried(self) -> AutoClassifier:
-        """Return this model as it is carried: its map of any scene is `predict_proba`."""
-        self._carry()
-        model = copy(self)
-        model.spatial = False
-        return model
+            yield self._on_grid(cube, data), left_out
 
     @property
     def halo(self) -> int:
         """How many pixels around a block decide its probabilities."""
         self._carry()
-        return HALO if any(map(any, _times_of(self.carried_pools_).values())) else 0
+        return HALO if any(map(any, _weights(self.carried_pools_).values())) else 0
 
     @property
     def tried_(self) -> xr.Dataset:
@@ -246,12 +215,6 @@ class AutoClassifier(SceneModel):
         data = {name: (schema.CANDIDATE, list(column)) for name, column in columns.items()}
         return xr.Dataset(data, coords={schema.CANDIDATE: list(names)})
 
-    @property
-    def held_out_(self) -> xr.Dataset:
-        """What the pool predicts for training pixels that it was not shown, over `sample`."""
-        check_is_fitted(self, "pool_")
-        return xr.Dataset({name: ("sample", part) for name, part in self.held_out_pixels_.items()})
-
     def agreement(self, cube: xr.DataArray) -> float:
         """Return the share of pixels of a scene on whose label experts agree with the pool.
 
@@ -259,23 +222,15 @@ class AutoClassifier(SceneModel):
         scene like the training scene it is .8 to .9.
         """
         self._carry()
-        block = cube.compute()
-        pooled = self._carried_map(block)
+        voices = self._carried_voices(cube.compute())
+        pooled = self._mean(voices, self.carried_pools_)
         valid = np.isfinite(pooled).all(axis=0)
         label = pooled[:, valid].argmax(axis=0)
-        weights: dict[tuple[str, float], float] = defaultdict(float)
-        for pool in self.carried_pools_:
-            for candidate, weight in zip(pool.names_, pool.weights_.tolist(), strict=True):
-                name, profile = candidate.split()
-                times = PROFILES[profile].times
-                for t in times:
-                    weights[name, t] += weight / len(times) / len(self.carried_pools_)
-        agreeing = 0.0
-        for name, of_chain in _times_of(self.carried_pools_).items():
-            for t, seen in self._look(block, name, of_chain).items():
-                votes = self._expert(name, t).predict_proba(seen[:, valid].T)
-                agreeing += weights[name, t] * float((votes.argmax(axis=1) == label).mean())
-        return agreeing
+        return sum(
+            weight * float((voices[name, t][:, valid].argmax(axis=0) == label).mean())
+            for name, of_chain in _weights(self.carried_pools_).items()
+            for t, weight in of_chain.items()
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Hold what is carried: copies and files need no training pixels."""
@@ -329,25 +284,10 @@ class AutoClassifier(SceneModel):
         else:
             self._carry()
             self.pool_ = self.carried_pools_[1]
-        self.best_chain_ = max(chains, key=self.pool_.weight_of)
-        probability = self.pool_.combine(scores)
-        self._keep_held_out(training, probability)
-
-        doubtful = training.doubtful(probability)
+        doubtful = training.doubtful(self.pool_.combine(scores))
         if mapped and doubtful.any():
             return {name: chain.without(doubtful) for name, chain in chains.items()}
         return chains
-
-    def _keep_held_out(self, training: Training, probability: NDArray[Any]) -> None:
-        best = probability.argmax(axis=1)
-        judged, groups = training.judged, training.groups()
-        self.held_out_pixels_ = {
-            "reference": training.classes[training.codes[judged]],
-            "label": training.classes[best],
-            "probability": probability[np.arange(len(best)), best].astype(np.float32),
-            schema.POLYGON: 1 + (np.arange(len(best)) if groups is None else groups),
-            "position": training.positions[judged],
-        }
 
     def _weighed(self, scores: Mapping[str, NDArray[Any]], training: Training) -> Pool:
         """Return the pool of candidates with these scores of the judged training pixels."""
@@ -371,9 +311,9 @@ class AutoClassifier(SceneModel):
                 for profiles, kind in ((("pixels",), "random"), (CARRIED, "place"))
             ]
             self.experts_ = {
-                f"{name} {t:g}": chain.expert(t)
-                for name, chain in chains.items()
-                for t in (TIMES[:1] if chain.sees_bands else TIMES)
+                f"{name} {t:g}": chains[name].expert(t)
+                for name, of_chain in _weights(self.carried_pools_).items()
+                for t in of_chain
             }
 
     def _map(
@@ -389,22 +329,22 @@ class AutoClassifier(SceneModel):
         Memory is bounded, apart from the result: windows are read, mapped and forgotten in turn.
         """
         cube = in_windows(cube)
-        kind = "" if fold is None else "random"
+        training, kind = _training_of(chains), "" if fold is None else "random"
+        views = {name: chain.view for name, chain in chains.items()}
         layers = {
             name: partial(chains[name].layers, of_map=fold is None) for name in _walked(pools)
         }
         answer = np.empty((len(self.classes_), *cube.shape[1:]), dtype=np.float32)
 
+        def expert(name: str, t: float) -> Any:
+            return chains[name].expert(t, kind, fold)
+
         def work(window: Window) -> None:
-            block = window.block(cube)
-            seeds = _training_of(chains).seeds(window, [fold])
-            mapped = self._pooled(
-                lambda name, times: chains[name].view.look(block, times),
-                lambda name, t: chains[name].expert(t, kind, fold),
-                pools,
-                lambda name: walkers(layers[name](block), steps[name], seeds, len(answer))[0],
-            )
-            answer[:, *window.inner] = window.trim(mapped)
+            block, seeds = window.block(cube), training.seeds(window, [fold])
+            voices = self._voices(block, views, expert, pools)
+            for name, of_chain in layers.items():
+                voices[name, None] = walkers(of_chain(block), steps[name], seeds, len(answer))[0]
+            answer[:, *window.inner] = window.trim(self._mean(voices, pools))
 
         with one_blas_thread():
             steps = dict(zip(layers, mean_steps(cube, list(layers.values())), strict=True))
@@ -421,48 +361,43 @@ class AutoClassifier(SceneModel):
         bands = {str(name): c for name, c in cube.coords.items() if c.dims == (schema.BAND,)}
 
         def kernel(values: NDArray[Any]) -> NDArray[Any]:
-            return self._carried_map(xr.DataArray(values, dims=schema.CUBE_DIMS, coords=bands))
+            block = xr.DataArray(values, dims=schema.CUBE_DIMS, coords=bands)
+            return self._mean(self._carried_voices(block), self.carried_pools_)
 
         n_classes = len(self.classes_)
         return on_windows(cube, kernel, halo=self.halo, n_outputs=n_classes, dtype=np.float32)
 
-    def _carried_map(self, block: xr.DataArray) -> NDArray[np.float32]:
-        look = partial(self._look, block)
-        return self._pooled(look, self._expert, self.carried_pools_)
+    def _carried_voices(self, block: xr.DataArray) -> _Voices:
+        views = {name: FittedChain(of, self.mean_steps_[name]) for name, of in self.chains_.items()}
 
-    def _expert(self, name: str, t: float) -> Any:
-        return self.experts_[f"{name} {t:g}"]
+        def expert(name: str, t: float) -> Any:
+            return self.experts_[f"{name} {t:g}"]
 
-    def _look(
-        self, block: xr.DataArray, name: str, times: Sequence[float]
-    ) -> dict[float, NDArray[Any]]:
-        return self._view(name).look(block, times)
+        return self._voices(block, views, expert, self.carried_pools_)
 
-    def _view(self, name: str) -> FittedChain:
-        return FittedChain(self.chains_[name], self.mean_steps_[name])
-
-    def _pooled(
+    def _voices(
         self,
-        look: _Look,
-        expert: _Expert,
+        block: xr.DataArray,
+        views: Mapping[str, FittedChain],
+        expert: Callable[[str, float], Any],
         pools: Sequence[Pool],
-        walk: Callable[[str], NDArray[np.float32]] | None = None,
-    ) -> NDArray[np.float32]:
-        """Return the mean of pools (category, y, x) on a block."""
+    ) -> _Voices:
+        """Return what the experts that count in pools say about a block."""
         # An expert is asked once per pixel, however many candidates of however many pools use it,
         # and its features are forgotten before the next chain is looked at.
-        n_classes = len(self.classes_)
-        voices: dict[tuple[str, float | None], NDArray[np.float32]] = {}
-        for name, times in _times_of(pools).items():
-            for t, seen in look(name, times).items():
-                voices[name, t] = map_pixels(
-                    xr.DataArray(seen, dims=schema.CUBE_DIMS),
-                    expert(name, t).predict_proba,
-                    n_outputs=n_classes,
-                    dtype=np.float32,
-                )
-            if walk is not None and name in _walked(pools):
-                voices[name, None] = walk(name)
+        return {
+            (name, t): map_pixels(
+                xr.DataArray(seen, dims=schema.CUBE_DIMS),
+                expert(name, t).predict_proba,
+                n_outputs=len(self.classes_),
+                dtype=np.float32,
+            )
+            for name, of_chain in _weights(pools).items()
+            for t, seen in views[name].look(block, list(of_chain)).items()
+        }
+
+    def _mean(self, voices: _Voices, pools: Sequence[Pool]) -> NDArray[np.float32]:
+        """Return the mean of pools (category, y, x) on a block."""
         candidates = sorted({name for pool in pools for name in pool.names_in_use})
 
         def mean(samples: NDArray[Any]) -> NDArray[Any]:
@@ -476,6 +411,7 @@ class AutoClassifier(SceneModel):
             return np.asarray(sum(pool.combine(scores) for pool in pools) / len(pools))
 
         stacked = xr.DataArray(np.concatenate(list(voices.values())), dims=schema.CUBE_DIMS)
+        n_classes = len(self.classes_)
         return np.asarray(map_pixels(stacked, mean, n_outputs=n_classes, dtype=np.float32))
 
 
@@ -484,11 +420,16 @@ def _training_of(chains: Mapping[str, Chain]) -> Training:
     return next(iter(chains.values())).training
 
 
-def _times_of(pools: Sequence[Pool]) -> dict[str, list[float]]:
-    """Return by chain the times that the candidates of pools look at."""
-    candidates = (name.split() for pool in pools for name in pool.names_in_use)
-    inputs = sorted({(name, t) for name, profile in candidates for t in PROFILES[profile].times})
-    return {name: [t for of, t in inputs if of == name] for name, _ in inputs}
+def _weights(pools: Sequence[Pool]) -> dict[str, dict[float, float]]:
+    """Return by chain and time how much each expert weighs in the mean of pools."""
+    weights: dict[str, dict[float, float]] = {}
+    for pool in pools:
+        for candidate, weight in zip(pool.names_, pool.weights_.tolist(), strict=True):
+            name, profile = candidate.split()
+            for t in PROFILES[profile].times if weight else ():
+                of_chain = weights.setdefault(name, defaultdict(float))
+                of_chain[t] += weight / len(PROFILES[profile].times) / len(pools)
+    return weights
 
 
 def _walked(pools: Sequence[Pool]) -> list[str]:

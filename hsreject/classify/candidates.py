@@ -225,10 +225,9 @@ class Chain:
         return scores[training.judged]
 
     def without(self, doubtful: NDArray[np.bool_]) -> Chain:
-        """Return the chain without some of the training pixels."""
-        samples = {t: samples[~doubtful] for t, samples in self.samples.items()}
-        training = self.training.without(doubtful)
-        return replace(self, training=training, samples=samples, walked=None, experts={})
+        """Return the chain that no longer trusts some of the training pixels."""
+        training = replace(self.training, trusted=~doubtful)
+        return replace(self, training=training, walked=None, experts={})
 
     def let_go(self) -> Chain:
         """Return the chain without the scene."""
@@ -243,9 +242,9 @@ def chains_of(
     chains: dict[str, Chain] = {}
     training: Training | None = None
     for name, view, features in fit_chains(cube, _N_COMPONENTS):
-        samples, values, positions = located_samples(features, labels)
+        samples, _, positions = located_samples(features, labels)
         if training is None:
-            training = Training.of(labels, values, positions, n_folds=n_folds, seed=seed)
+            training = Training.of(labels, positions, n_folds=n_folds, seed=seed)
         chains[name] = Chain(view, training, {0.0: samples})
     if not any(chain.samples[0.0].std(axis=0).any() for chain in chains.values()):
         raise InputError(

@@ -64,15 +64,6 @@ class MultinomialProblem:
         centered[spread <= _CONSTANT * np.abs(offset)] = 0.0
         return cls(centered, offset, np.eye(codes.max() + 1)[codes], weight)
 
-    def in_single_precision(self) -> MultinomialProblem:
-        """Return the same problem with features, hence gradients, in single precision.
-
-        Its products are several times faster. Those too large for it are infinite or NaN, those too
-        small zero.
-        """
-        with np.errstate(over="ignore"):
-            return replace(self, features=self.features.astype(np.float32))
-
     @cached_property
     def class_weight(self) -> FloatArray:
         """Total sample weight of each category."""
@@ -84,7 +75,7 @@ class MultinomialProblem:
 
         Features are centred, so this is minus the gradient wherever all weights are zero.
         """
-        return self._products(self.weight[:, None] * self.target)
+        return self.features @ (self.weight[:, None] * self.target)
 
     @property
     def null_intercept(self) -> FloatArray:
@@ -117,13 +108,7 @@ class MultinomialProblem:
 
     def gradient(self, probability: FloatArray) -> FloatArray:
         """Return the derivative of the loss by the weights, (feature, category)."""
-        return self._products(self.weight[:, None] * self.residual(probability))
-
-    def _products(self, columns: FloatArray) -> FloatArray:
-        """Return the products of features and columns (sample, category), in float64."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            product = self.features @ columns.astype(self.features.dtype, copy=False)
-        return product.astype(np.float64, copy=False)
+        return self.features @ (self.weight[:, None] * self.residual(probability))
 
     def residual(self, probability: FloatArray) -> FloatArray:
         """Return probability - target, exact also where the probability is nearly one."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -24,10 +23,6 @@ _CONTINUATION = 0.1
 _INNER_ACCURACY = 0.05
 _SUFFICIENT_DECREASE = 1e-4
 _SMALLEST_STEP = 1e-10
-# Gradients in single precision pay off in problems with at least this many feature values, until
-# the gap is this share of the objective.
-_ROUGH_PAYS = 2**20
-_ROUGH_TOL = 1e-4
 _PATIENCE = 10  # iterations without a measurable fall of the objective
 _PASSES = 20  # of coordinate descent between two solutions on the support
 _ROUNDS = 50  # of passes and a solution on the support
@@ -52,56 +47,25 @@ def proximal_newton(
        intercepts (a small quadratic problem whatever the number of samples) and goes there, or
        part of the way.
 
-    The way to the optimum has three phases, of which the first two run side by side:
-
-    - *Descent.* The penalty starts at a tenth of what zeroes all weights and falls, at most tenfold
-      per iteration, to `sparsity`: few weights are nonzero early, so working sets stay small.
-    - *Rough.* Large problems take the gradient in single precision, several times faster. It only
-      says where to look; steps are always in double precision.
-    - *Exact.* From a gap of 1e-4 on, gradient and gap are in double precision too. The true Hessian
-      makes these last iterations converge quadratically. Small problems are exact from the start.
+    The penalty starts at a tenth of what zeroes all weights and falls, at most tenfold per
+    iteration, to `sparsity`: few weights are nonzero early, so working sets stay small. The true
+    Hessian makes the last iterations converge quadratically.
 
     The solver stops when the duality gap is below `tol` times the objective. An objective below
     `tol` times that of zero weights counts as that, because with sparsity 0 the optimum may be 0.
     """
     now = _Iterate.begin(problem)
-    approach = partial(
-        _approach,
-        problem,
-        now,
-        sparsity=sparsity,
-        floor=tol * problem.null_objective(),
-        max_iter=max_iter,
-    )
-    if problem.features.size >= _ROUGH_PAYS:
-        approach(view=problem.in_single_precision(), tol=max(tol, _ROUGH_TOL))
-    return approach(view=problem, tol=tol)
-
-
-def _approach(
-    problem: MultinomialProblem,
-    now: _Iterate,
-    *,
-    view: MultinomialProblem,
-    sparsity: float,
-    tol: float,
-    floor: float,
-    max_iter: int,
-) -> Solution:
-    """Move `now` until the gap is small enough; `view` is the problem as gradients see it."""
+    floor = tol * problem.null_objective()
     idle = 0
     while True:
         # 1. how far can the optimum be?
         objective = now.loss + sparsity * float(np.abs(now.coef).sum())
-        gradient = now.gradient(view)
-        finite = np.isfinite(gradient).all()  # single precision cannot hold all features
-        gap = np.inf
-        if finite:
-            gap = duality_gap(
-                view, now.probability, gradient, objective=objective, sparsity=sparsity
-            )
+        gradient = now.gradient(problem)
+        gap = duality_gap(
+            problem, now.probability, gradient, objective=objective, sparsity=sparsity
+        )
         converged = bool(gap <= tol * max(objective, floor))
-        if converged or not finite or idle > _PATIENCE or now.n_iterations == max_iter:
+        if converged or idle > _PATIENCE or now.n_iterations == max_iter:
             return Solution(now.coef, now.intercept, objective, gap, now.n_iterations, converged)
         # 2. which weights matter? The penalty is soon the sparsity, and stays so.
         steepest = float(np.abs(gradient).max())
@@ -135,7 +99,7 @@ class _Iterate:
         return cls(coef, intercept, scores, probability, loss, is_null=True)
 
     def gradient(self, problem: MultinomialProblem) -> FloatArray:
-        """Return the derivative of the loss, in the precision of `problem`."""
+        """Return the derivative of the loss, exact at zero weights."""
         return -problem.class_totals if self.is_null else problem.gradient(self.probability)
 
 

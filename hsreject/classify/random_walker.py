@@ -13,6 +13,7 @@ from scipy import sparse
 
 from hsreject import schema
 from hsreject.classify.scene_model import SceneModel
+from hsreject.classify.training_pixels import Training
 from hsreject.errors import InputError
 from hsreject.features.chains import CHAINS, FittedChain, fit_chain
 from hsreject.features.diffusion import N_GUIDES, EdgeGraph, linear_solver, squared_steps
@@ -20,16 +21,16 @@ from hsreject.features.pixels import located_samples
 from hsreject.features.spatial import Smooth, smoothed
 from hsreject.features.windows import Window, each_window, in_windows, windows_of
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.registry import check_choice, check_count, check_number
+from hsreject.registry import check_choice
 from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
-    import xarray as xr
     from numpy.typing import NDArray
 
 GRAPHS = ((3.0, 0.0), (10.0, 1.0))
+"""Contrast, and by how many pixels guides are smoothed."""
 
-LEAK = 1e-4
+LEAK = 1e-4  # how readily walkers give up, in units of the weight of an edge between equal pixels
 
 HALO = 64
 """Pixels around a window that decide all but a thousandth of its labels."""
@@ -75,8 +76,6 @@ def walkers(
     mean_steps: Iterable[float],
     seeds: NDArray[np.integer],
     n_classes: int,
-    *,
-    leak: float = LEAK,
 ) -> NDArray[np.float32]:
     """Return where walkers end (set, category, y, x), the mean over the graphs of all layers.
 
@@ -95,7 +94,7 @@ def walkers(
             for one, target in zip(total, seeds, strict=True):
                 codes = target.ravel()[graph.pixels].astype(np.intp) - 1
                 nodes = np.flatnonzero(codes >= 0)
-                field = walk(graph.laplacian, nodes, codes[nodes], n_classes, leak=leak)
+                field = walk(graph.laplacian, nodes, codes[nodes], n_classes)
                 one[:, graph.pixels] += field.T / len(layers)
     return total.reshape(len(seeds), n_classes, *seeds.shape[1:])
 
@@ -114,9 +113,7 @@ def layers_of(
 
 
 def mean_steps(
-    cube: xr.DataArray,
-    makers: Sequence[Callable[[xr.DataArray], Sequence[Layer]]],
-    graphs: Sequence[tuple[float, float]] = GRAPHS,
+    cube: xr.DataArray, makers: Sequence[Callable[[xr.DataArray], Sequence[Layer]]]
 ) -> list[list[float]]:
     """Return for each maker of layers the mean squared steps of its sets of guides over a scene.
 
@@ -134,7 +131,7 @@ def mean_steps(
             for layers in makers
         ]
 
-    windows = windows_of(cube, halo=max(Smooth(sigma).halo for _, sigma in graphs))
+    windows = windows_of(cube, halo=max(Smooth(sigma).halo for _, sigma in GRAPHS))
     parts = each_window(windows, steps)
     totals = (np.sum(of_windows, axis=0) for of_windows in zip(*parts, strict=True))
     return [[float(total / max(count, 1)) for total, count in sets] for sets in totals]
@@ -151,7 +148,9 @@ class RandomWalker(SceneModel):
 
     .. math:: M_{UU} \, R_U = -M_{UA} \, Y_A, \quad R_A = Y_A
 
-    averaged over graphs of different contrast and smoothing. The walkers that gave up are shared
+    averaged over two graphs: of 10 components with contrast 3, and of the same components
+    smoothed by a pixel with contrast 10. The leak is 1e-4 of the weight of an edge between equal
+    pixels. The walkers that gave up are shared
     equally by all classes, so that probabilities sum to one: a field without a training pixel is
     left by few walkers, so it does not take the class of the fields around it but stays uncertain.
     The method uses where training pixels lie, not their spectra: it maps only the scene that holds
@@ -164,14 +163,6 @@ class RandomWalker(SceneModel):
     chain : {"mnf", "raw", "normalized"}, default "mnf"
         What edges are measured in: components in units of noise, of scaled bands, or of scaled
         spectra of unit length.
-    n_guides : int, default 10
-        How many components.
-    graphs : sequence of pairs of float, default ((3, 0), (10, 1))
-        For each graph, how much an edge of average height holds walkers back, and by how many
-        pixels the components are smoothed before edges are measured; 0 or larger.
-    leak : float, default 1e-4
-        How readily walkers give up, above 0, in units of the weight of an edge between equal
-        pixels.
 
     Attributes
     ----------
@@ -201,18 +192,8 @@ class RandomWalker(SceneModel):
     array([1., 1., 1., 1., 2., 2., 2., 2.])
     """
 
-    def __init__(
-        self,
-        chain: str = "mnf",
-        *,
-        n_guides: int = N_GUIDES,
-        graphs: Sequence[tuple[float, float]] = GRAPHS,
-        leak: float = LEAK,
-    ) -> None:
+    def __init__(self, chain: str = "mnf") -> None:
         self.chain = chain
-        self.n_guides = n_guides
-        self.graphs = graphs
-        self.leak = leak
 
     def fit_predict_proba(
         self,
@@ -222,23 +203,21 @@ class RandomWalker(SceneModel):
         progress: ProgressCallback = no_progress,
     ) -> xr.DataArray:
         """Walk over a scene and return its map, as :meth:`SceneModel.fit_predict_proba`."""
-        chain, rows, columns, codes = self._checked_learn(cube, labels, progress)
+        view, training = self._checked_learn(cube, labels, progress)
         cube = in_windows(cube)
+        field = np.empty((len(self.classes_), *cube.shape[1:]), dtype=np.float32)
 
         def layers(block: xr.DataArray) -> list[Layer]:
-            return layers_of([chain.look(block, (0.0,))[0.0]], self.graphs)
-
-        (steps,) = mean_steps(cube, [layers], self.graphs)
-        field = np.empty((len(self.classes_), *cube.shape[1:]), dtype=np.float32)
+            return layers_of([view.look(block, (0.0,))[0.0]])
 
         def work(window: Window) -> None:
             block = window.block(cube)
-            seen, places = window.locate(rows, columns, around=True)
-            seeds = np.zeros((1, *block.shape[1:]), dtype=np.int16)
-            seeds[0][places] = codes[seen] + 1
-            (ends,) = walkers(layers(block), steps, seeds, len(self.classes_), leak=self.leak)
-            field[:, *window.inner] = window.trim(ends)
+            seeds = training.seeds(window, [None])
+            field[:, *window.inner] = window.trim(
+                walkers(layers(block), steps, seeds, len(field))[0]
+            )
 
+        (steps,) = mean_steps(cube, [layers])
         each_window(windows_of(cube, halo=HALO), work, progress=partial(progress, "walkers"))
         return self._on_grid(cube, field)
 
@@ -249,28 +228,16 @@ class RandomWalker(SceneModel):
 
     def _learn(
         self, cube: xr.DataArray, labels: xr.DataArray, progress: ProgressCallback
-    ) -> tuple[FittedChain, NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-        """Return the chain of the guides; rows, columns and class numbers of the seeds."""
-        self._check_options()
-        chain, guides = fit_chain(self.chain, in_windows(cube), self.n_guides)
-        _, values, positions = located_samples(guides, labels)
-        self.classes_, codes = np.unique(values, return_inverse=True)
-        self.n_training_pixels_ = len(values)
-        rows, columns = np.unravel_index(positions, labels.shape)
-        return chain, rows, columns, codes
+    ) -> tuple[FittedChain, Training]:
+        """Return the chain of the guides, and the seeds."""
+        check_choice("chain", self.chain, CHAINS)
+        view, guides = fit_chain(self.chain, in_windows(cube), N_GUIDES)
+        training = Training.of(labels, located_samples(guides, labels)[2])
+        self.classes_, self.n_training_pixels_ = training.classes, len(training.codes)
+        return view, training
 
     def _probability(self, cube: xr.DataArray, progress: ProgressCallback) -> NoReturn:
         raise InputError(
             "RandomWalker maps only the scene that holds its training pixels: call "
             "fit_predict_proba(cube, labels). AutoClassifier can be carried to other scenes."
         )
-
-    def _check_options(self) -> None:
-        check_choice("chain", self.chain, CHAINS)
-        check_count("n_guides", self.n_guides, least=1)
-        check_number("leak", self.leak, above=0)
-        if not self.graphs:
-            raise InputError("graphs must hold at least one pair (contrast, sigma); it is empty.")
-        for contrast, sigma in self.graphs:
-            check_number("contrast", contrast, least=0)
-            check_number("sigma", sigma, least=0)

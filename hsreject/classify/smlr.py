@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from hsreject.classify.basis import Basis
 from hsreject.classify.multinomial import MultinomialProblem
 from hsreject.classify.proximal_newton import proximal_newton
-from hsreject.classify.training_samples import Basis, TrainingSamples, check_finite
-from hsreject.errors import NotConvergedWarning
+from hsreject.errors import InputError, NotConvergedWarning
 from hsreject.registry import check_choice, check_count, check_number
 from hsreject.threads import one_blas_thread
 
@@ -69,8 +70,6 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         Centres of the basis functions, distinct training samples; None for the linear kernel.
     gamma_ : float or None
         Inverse squared width in use.
-    training_prior_ : array (category,)
-        The class frequencies of the training samples, which the probabilities contain.
     objective_, duality_gap_ : float
         Value of the objective, and the proven bound on its distance from the optimum.
     n_iter_ : int
@@ -117,7 +116,7 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         self.tol = tol
         self.max_iter = max_iter
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Train on samples.
 
         Parameters
@@ -126,8 +125,6 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
             Features.
         y : array (sample,)
             Class of each sample: numbers, strings, anything that sorts.
-        sample_weight : array (sample,), optional
-            Weight of each sample's loss, not negative.
 
         Returns
         -------
@@ -135,18 +132,33 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
             The estimator itself.
         """
         self._check_parameters()
-        features, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
-        samples = TrainingSamples.checked(features, labels, sample_weight)
+        every, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
+        check_classification_targets(labels)
+        _check_finite(every)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InputError(
+                "Training needs samples of at least two classes (got one class, "
+                f"{self.classes_[0]!r})."
+            )
+        # sorted, and equal samples merged: neither order nor repetition matters
+        samples, counts = np.unique(np.column_stack([every, codes]), axis=0, return_counts=True)
+        features, codes = samples[:, :-1].copy(), samples[:, -1].astype(np.intp)
+        weight = counts.astype(np.float64)
+        basis = Basis()
         with one_blas_thread():
-            basis, problem, solution = self._solve(samples)
-            self.classes_ = samples.classes
-            self.centers_, self.gamma_ = basis.centers, basis.gamma
-            self.coef_ = np.ascontiguousarray(solution.coef.T)
-            self.intercept_ = solution.intercept
-            self.objective_ = solution.objective
-            self.duality_gap_ = solution.duality_gap
-            self.n_iter_ = solution.n_iterations
-            self.training_prior_ = problem.class_weight / problem.weight.sum()
+            if self.kernel == "rbf":
+                basis = Basis.radial(features, weight, gamma=self.gamma, n_centers=self.n_centers)
+            problem = MultinomialProblem.from_samples(basis.values(features), codes, weight)
+            solution = proximal_newton(problem, self.sparsity, tol=self.tol, max_iter=self.max_iter)
+            if not solution.converged:
+                warnings.warn(self._complaint(solution), NotConvergedWarning, stacklevel=2)
+            solution = problem.restore(solution)
+        self.centers_, self.gamma_ = basis.centers, basis.gamma
+        self.coef_ = np.ascontiguousarray(solution.coef.T)
+        self.intercept_ = solution.intercept
+        self.objective_, self.duality_gap_ = solution.objective, solution.duality_gap
+        self.n_iter_ = solution.n_iterations
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -174,7 +186,7 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         features = validate_data(
             self, X, dtype=(np.float64, np.float32), reset=False, ensure_all_finite=False
         )
-        check_finite(features)
+        _check_finite(features)
         with one_blas_thread():
             scores = Basis(self.centers_, self.gamma_).scores(features, self.coef_)
         scores += self.intercept_.astype(scores.dtype)
@@ -190,33 +202,25 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         if self.gamma != "scale":
             check_number("gamma", self.gamma, above=0)
 
-    def _solve(self, samples: TrainingSamples) -> tuple[Basis, MultinomialProblem, Solution]:
-        """Solve the problem of some samples; warn, with what to change, if it is not certified."""
-        basis = Basis()
-        if self.kernel == "rbf":
-            basis = Basis.radial(
-                samples.features, samples.weight, gamma=self.gamma, n_centers=self.n_centers
-            )
-        problem = MultinomialProblem.from_samples(
-            basis.values(samples.features), samples.codes, samples.weight
+    def _complaint(self, solution: Solution) -> str:
+        """Return that the optimum is not certified, and what to change."""
+        advice = "Rounding does not let it come closer: raise tol, or standardise the features."
+        if solution.n_iterations >= self.max_iter:
+            advice = "Raise max_iter, tol or sparsity."
+        elif self.sparsity == 0:
+            advice = "Without sparsity the bound is loose: give a small positive sparsity."
+        gap = solution.duality_gap / max(solution.objective, 1e-300)
+        return (
+            f"The sparse regression stopped after {solution.n_iterations} iterations with a "
+            f"duality gap of {gap:.1e} of its objective (tol={self.tol:g}). {advice}"
         )
-        solution = proximal_newton(problem, self.sparsity, tol=self.tol, max_iter=self.max_iter)
-        if not solution.converged:
-            gap = solution.duality_gap / max(solution.objective, 1e-300)
-            exhausted = solution.n_iterations >= self.max_iter
-            warnings.warn(
-                f"The sparse regression stopped after {solution.n_iterations} iterations with a "
-                f"duality gap of {gap:.1e} of its objective (tol={self.tol:g}). "
-                f"{_advice(self.sparsity, exhausted=exhausted)}",
-                NotConvergedWarning,
-                stacklevel=3,  # the caller of fit
-            )
-        return basis, problem, problem.restore(solution)
 
 
-def _advice(sparsity: float, *, exhausted: bool) -> str:
-    if exhausted:
-        return "Raise max_iter, tol or sparsity."
-    if sparsity == 0:
-        return "Without sparsity the bound is loose: give a small positive sparsity."
-    return "Rounding does not let it come closer: raise tol, or standardise the features."
+def _check_finite(features: NDArray[Any]) -> None:
+    bad = ~np.isfinite(features).all(axis=1)
+    if bad.any():
+        what = "NaN" if np.isnan(features[bad]).any() else "inf"
+        raise InputError(
+            f"Features must be finite (found {what} in {bad.sum()} of {len(bad)} samples). "
+            "Leave pixels without data out before."
+        )

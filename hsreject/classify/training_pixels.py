@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -39,61 +39,60 @@ class Training:
     polygon: NDArray[np.intp] | None  # (pixel,): from 0; None if the pixels lie scattered
     folds: Mapping[str, NDArray[np.intp]]  # by kind: (pixel,), -1 for one that is never left out
     judged: NDArray[np.bool_]  # (pixel,)
+    trusted: NDArray[np.bool_]  # (pixel,): False where the label is taken to be wrong
 
     @classmethod
     def of(
         cls,
         labels: xr.DataArray,
-        values: NDArray[np.int64],
         positions: NDArray[np.intp],
         *,
-        n_folds: int,
-        seed: int,
+        n_folds: int = 5,
+        seed: int = 0,
+        most: int | None = _MOST_JUDGED,
     ) -> Training:
-        """Return the training pixels with these label values and positions of a scene.
+        """Return the training pixels at the positions of `labels` that have data.
 
         There are two kinds of folds: *random* ones, and those of *place*, which are runs of a class
-        along the axis on which its pixels lie. Of polygons, both leave out whole polygons.
+        along the axis on which its pixels lie. Of polygons (clumps of three and more), both leave
+        out whole polygons: a model that has seen a pixel's neighbour has seen the pixel. Of
+        scattered pixels at most `most` are dealt into random folds.
         """
-        classes, codes = np.unique(values, return_inverse=True)
-        places = np.stack(np.unravel_index(positions, labels.shape), axis=1)
         shape = (int(labels.shape[0]), int(labels.shape[1]))
+        values = schema.reference_labels(labels).ravel()[positions].astype(np.int64)
+        classes, codes = np.unique(values, return_inverse=True)
+        places = np.stack(np.unravel_index(positions, shape), axis=1)
         with_data = np.zeros(shape, dtype=bool)
         with_data.flat[positions] = True
         used = labels.where(with_data, schema.NO_REFERENCE).astype(labels.dtype)
-        if not clump_size(used) >= CLUMPED:
-            fold = deal_folds(values, n_folds, seed=seed, most=_MOST_JUDGED)
+        polygon = None
+        if clump_size(used) >= CLUMPED:
+            _check_polygons(labels, classes)
+            polygon = _polygons_of(used).ravel()[positions].astype(np.intp)
+            fold = polygon_folds(values, polygon, places, n_folds, seed=seed)
+            folds = {"random": fold, "place": fold}
+            judged = np.isin(np.arange(len(fold)), evenly(polygon, _MOST_JUDGED)) & (fold >= 0)
+        else:
+            fold = deal_folds(values, n_folds, seed=seed, most=most)
             folds = {"random": fold, "place": _folds_by_place(codes, places, n_folds)}
-            return cls(classes, codes, positions, shape, None, folds, fold >= 0)
-        _check_polygons(labels, classes)
-        polygon = np.unique(polygons_of(used).ravel()[positions], return_inverse=True)[1]
-        fold = polygon_folds(values, polygon, places, n_folds, seed=seed)
-        judged = np.isin(np.arange(len(fold)), evenly(polygon, _MOST_JUDGED)) & (fold >= 0)
-        return cls(
-            classes, codes, positions, shape, polygon, {"random": fold, "place": fold}, judged
-        )
-
-    def without(self, doubtful: NDArray[np.bool_]) -> Training:
-        """Return the training pixels without some of them."""
-        keep = ~doubtful
-        return replace(
-            self,
-            codes=self.codes[keep],
-            positions=self.positions[keep],
-            polygon=None if self.polygon is None else self.polygon[keep],
-            folds={kind: fold[keep] for kind, fold in self.folds.items()},
-            judged=self.judged[keep],
-        )
+            judged = fold >= 0
+        trusted = np.ones(len(codes), dtype=bool)
+        return cls(classes, codes, positions, shape, polygon, folds, judged, trusted)
 
     def n_folds(self, kind: str) -> int:
         """Return how many folds of a kind there are."""
         return int(self.folds[kind].max(initial=-1)) + 1
 
     def outside(self, kind: str, number: int | None) -> NDArray[np.bool_]:
-        """Return the pixels outside a fold of a kind; all of them without a number."""
-        if number is None:
-            return np.ones(len(self.codes), dtype=bool)
-        return np.asarray(self.folds[kind] != number)
+        """Return the trusted pixels outside a fold of a kind; all of them without a number."""
+        return self.trusted if number is None else self.trusted & (self.folds[kind] != number)
+
+    def left_out(self) -> Iterator[NDArray[np.bool_]]:
+        """Yield the mask (y, x) of the trusted pixels in each random fold."""
+        for number in range(self.n_folds("random")):
+            mask = np.zeros(self.shape, dtype=bool)
+            mask.flat[self.positions[self.trusted & (self.folds["random"] == number)]] = True
+            yield mask
 
     @cached_property
     def places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -108,11 +107,10 @@ class Training:
         """
         seen, (rows, columns) = window.locate(*self.places, around=True)
         shape = [side.stop - side.start for side in window.outer]
-        targets = (np.where(self.outside("random", fold), self.codes + 1, 0) for fold in folds)
-        seeds = [np.zeros(shape, dtype=np.int16) for _ in folds]
-        for one, target in zip(seeds, targets, strict=True):
-            one[rows, columns] = target[seen]
-        return np.stack(seeds)
+        seeds = np.zeros((len(folds), *shape), dtype=np.int16)
+        for one, fold in zip(seeds, folds, strict=True):
+            one[rows, columns] = np.where(self.outside("random", fold), self.codes + 1, 0)[seen]
+        return seeds
 
     def groups(self) -> NDArray[np.intp] | None:
         """Return the polygons of the judged pixels; None if all are scattered."""
@@ -171,7 +169,7 @@ def _folds_by_place(
 ) -> NDArray[np.intp]:
     """Cut the pixels of each class into runs along the main axis of their positions."""
     fold = np.full(len(codes), -1, dtype=np.intp)
-    for code in range(codes.max() + 1):
+    for code in np.unique(codes):
         members = np.flatnonzero(codes == code)
         if len(members) > 1:
             centred = places[members] - places[members].mean(axis=0)
@@ -202,24 +200,7 @@ def evenly(groups: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     return np.sort(np.concatenate(thinned))
 
 
-def training_folds(labels: xr.DataArray, n_folds: int, *, seed: int = 0) -> NDArray[np.intp]:
-    """Deal training pixels into folds; return the fold of each pixel (y, x), -1 for none.
-
-    Pixels that lie scattered are dealt one by one, those of polygons (three and more per clump)
-    with all of their polygon: a model that has seen a pixel's neighbour has seen the pixel.
-    """
-    values = schema.reference_labels(labels)
-    if not clump_size(labels) >= CLUMPED:
-        return deal_folds(values, n_folds, seed=seed)
-    used = values != schema.NO_REFERENCE
-    fold = np.full(values.shape, -1, dtype=np.intp)
-    fold[used] = polygon_folds(
-        values[used], polygons_of(labels)[used], np.argwhere(used), n_folds, seed=seed
-    )
-    return fold
-
-
-def polygons_of(labels: xr.DataArray) -> NDArray[np.int32]:
+def _polygons_of(labels: xr.DataArray) -> NDArray[np.int32]:
     """Return the polygon of each labelled pixel; one that belongs to none is one by itself."""
     polygons = polygon_numbers(labels)
     alone = (polygons == 0) & (schema.reference_labels(labels) != schema.NO_REFERENCE)
@@ -230,9 +211,9 @@ def polygons_of(labels: xr.DataArray) -> NDArray[np.int32]:
 def folds_left_out(
     cube: xr.DataArray, labels: xr.DataArray, n_folds: int, *, seed: int
 ) -> Iterator[tuple[xr.DataArray, NDArray[np.bool_]]]:
-    """Yield per fold the labels outside it, and the mask (y, x) of the pixels in it."""
+    """Yield per random fold the labels outside it, and the mask (y, x) of the pixels in it."""
     labels = labels.where(schema.valid_pixels(cube), schema.NO_REFERENCE).astype(labels.dtype)
-    fold = training_folds(labels, n_folds, seed=seed)
-    for number in range(fold.max() + 1):
-        left_out = fold == number
+    positions = np.flatnonzero(schema.reference_labels(labels) != schema.NO_REFERENCE)
+    training = Training.of(labels, positions, n_folds=n_folds, seed=seed, most=None)
+    for left_out in training.left_out():
         yield labels.where(~left_out, schema.NO_REFERENCE).astype(labels.dtype), left_out

@@ -54,7 +54,8 @@ def test_it_maps_a_scene_and_says_what_it_tried(scene, fitted) -> None:
     assert {"chain", "profile", "brier_score", "temperature", "weight"} == set(tried.data_vars)
     np.testing.assert_allclose(tried.weight.sum(), 1)
     assert set(tried.chain.values) == {"mnf", "raw", "normalized"}  # the bands alone are carried
-    assert "bands pixels" in model.carried().carried_pools_[0].names_
+    assert model.halo == 32  # what is carried is fitted when it is first needed
+    assert "bands pixels" in model.carried_pools_[0].names_
     assert model.n_training_pixels_ == int(((train.values > 0) & valid).sum())
 
 
@@ -71,7 +72,6 @@ def test_what_is_carried_does_not_depend_on_what_was_mapped(scene, fitted) -> No
     own = alone.fit_predict_proba(cube, train)
     np.testing.assert_array_equal(own, carried)
     assert schema.CALIBRATED in own.attrs
-    assert model.transform(cube).shape[1:] == cube.shape[1:]
 
 
 def test_experts_agree_less_where_a_scene_is_unlike(scene, fitted) -> None:
@@ -87,7 +87,7 @@ def test_experts_agree_less_where_a_scene_is_unlike(scene, fitted) -> None:
             features = cube
             for step in model.chains_[chain]:
                 features = step.transform(features)
-            for t in known[profile]:
+            for t in known[profile] if weight else ():
                 seen = hr.Diffuse(t).fit(features).transform(features).values[:, valid].T
                 best = model.experts_[f"{chain} {t}"].predict_proba(seen).argmax(axis=1)
                 votes.append((best == label[valid]).mean())
@@ -168,7 +168,6 @@ def test_a_carried_model_survives_a_file(scene, tmp_path) -> None:
     assert again.halo == model.halo == 32
     assert again.classifier.predict_proba(cube).equals(model.predict_proba(cube))
     assert again.classifier.tried_.equals(model.tried_)
-    assert again.classifier.held_out_.equals(model.held_out_)
     mapped = hr.map_scene(cube, again, fraction=0.1)
     assert mapped.maps.label.shape == cube.shape[1:]
 
@@ -192,10 +191,6 @@ def test_polygons_are_left_out_whole() -> None:
         probability = model.fit_predict_proba(cube, train)
     assert schema.CALIBRATED in probability.attrs
     assert "bands pixels" in model.tried_.candidate  # a forest, where neighbours tell too little
-    held_out = model.held_out_
-    assert held_out.sizes["sample"] == 54
-    assert len(np.unique(held_out.polygon)) == 6
-    np.testing.assert_array_equal(held_out.reference, train.values.ravel()[held_out.position])
     polygons = polygon_numbers(train)
     for every in (model, hr.SceneClassifier("lda"), hr.RandomWalker()):
         with warnings.catch_warnings():

@@ -94,7 +94,7 @@ def test_a_thousand_features_and_160_samples() -> None:
 
 @pytest.mark.parametrize("scale", [1.0, 1e37, 1e-44])
 def test_a_large_problem_is_certified_in_double_precision(scale) -> None:
-    """Its gradients are taken in single precision first, whose range some features leave."""
+    """Whatever the unit of its features."""
     rng = np.random.default_rng(4)
     codes = np.arange(1100) % 4
     features = rng.standard_normal((1100, 1000))

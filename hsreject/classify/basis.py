@@ -1,95 +1,20 @@
-"""Samples as the sparse regression needs them: checked, and seen by basis functions."""
+"""The functions that the sparse regression sees samples by: radial ones, or the features."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
-
-from hsreject.errors import InputError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from hsreject.classify.multinomial import FloatArray
 
 # Values computed at once: small enough for the processor's cache, large enough for its products.
 _BLOCK_VALUES = 2**17
 _MOST_CANDIDATES = 2000
-
-
-@dataclass(frozen=True)
-class TrainingSamples:
-    """Distinct samples of positive weight, sorted, with their classes numbered."""
-
-    features: FloatArray  # (sample, feature), finite
-    codes: NDArray[np.intp]  # (sample,): number of the class in `classes`
-    weight: FloatArray  # (sample,), positive; those of equal samples added up
-    classes: NDArray[Any]  # (category,), sorted
-
-    @classmethod
-    def checked(
-        cls, features: FloatArray, labels: NDArray[Any], weight: ArrayLike | None
-    ) -> TrainingSamples:
-        """Return the samples, or say what is wrong with them."""
-        check_classification_targets(labels)
-        check_finite(features)
-        classes, codes = np.unique(labels, return_inverse=True)
-        weights = np.ones(len(codes)) if weight is None else _checked_weight(weight, len(codes))
-        used = weights > 0
-        empty = np.bincount(codes, weights, minlength=len(classes)) <= 0
-        if len(classes) < 2:
-            raise InputError(
-                f"Training needs samples of at least two classes (got one class, {classes[0]!r})."
-            )
-        if empty.any():
-            raise InputError(
-                f"Every class needs a sample of positive weight (the weight is zero in all samples "
-                f"of class {', '.join(map(repr, classes[empty].tolist()))}). Remove these samples, "
-                "or give them weight."
-            )
-        return cls._merged(features[used], codes[used], weights[used], classes)
-
-    @classmethod
-    def _merged(
-        cls,
-        features: FloatArray,
-        codes: NDArray[np.intp],
-        weight: FloatArray,
-        classes: NDArray[Any],
-    ) -> TrainingSamples:
-        """Sort the samples and merge equal ones, so that neither order nor repetition matters."""
-        order = np.lexsort((codes, *features.T[::-1]))
-        features, codes, weight = features[order], codes[order], weight[order]
-        new = np.ones(len(codes), dtype=bool)
-        new[1:] = (features[1:] != features[:-1]).any(axis=1) | (codes[1:] != codes[:-1])
-        first = np.flatnonzero(new)
-        return cls(features[first], codes[first], np.add.reduceat(weight, first), classes)
-
-
-def check_finite(features: NDArray[Any]) -> None:
-    """Refuse features that are not finite numbers."""
-    bad = ~np.isfinite(features).all(axis=1)
-    if bad.any():
-        what = "NaN" if np.isnan(features[bad]).any() else "inf"
-        raise InputError(
-            f"Features must be finite (found {what} in {bad.sum()} of {len(bad)} samples). "
-            "Leave pixels without data out before."
-        )
-
-
-def _checked_weight(weight: ArrayLike, n_samples: int) -> FloatArray:
-    values = np.asarray(weight, dtype=np.float64)
-    if values.shape != (n_samples,):
-        raise InputError(
-            f"sample_weight must hold one weight for each of the {n_samples} samples "
-            f"(got the shape {values.shape})."
-        )
-    if not np.isfinite(values).all() or (values < 0).any():
-        raise InputError("sample_weight must be finite and not negative.")
-    return values
 
 
 @dataclass(frozen=True)
