@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
@@ -17,12 +17,15 @@ from hsreject.measures.point import (
     MEASURES,
     Counts,
     OperatingPoint,
-    measures_of,
 )
 from hsreject.registry import check_count
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+
+BLOCK = 1 << 14
+"""Points of a curve whose measures are computed at once."""
 
 
 def rejection_curve(
@@ -81,24 +84,30 @@ def rejection_curve(
     )
     right = inputs.correct_values(plain["correct"])
     ranks = inputs.confidence_values(plain["confidence"])
-    weight: Any = np.int64(1)
     if sample_weight is None:
         order = np.argsort(ranks)
+        ascending = ranks[order]
+        bounds = tie_bounds(ascending)
+        n_right = np.zeros(ranks.size + 1, dtype=np.int64)  # among the least confident
+        np.cumsum(right[order].astype(np.int64), out=n_right[1:])
+        accurate_rejected = n_right[bounds]
+        rejected = [accurate_rejected, bounds - accurate_rejected]
+        kept = [count[-1] - count for count in rejected]
     else:
         amount = inputs.weight_values(plain["sample_weight"])
         # tied samples by weight: their sum is then the same for any order of the samples
         order = np.lexsort((amount, right, ranks))
         order = order[amount[order] > 0]
-        weight = amount[order]
-    values, starts = distinct(ranks[order])
-    right = right[order]
-    # what the right and the wrong samples of each distinct confidence stand for
-    accurate_rejected, accurate_kept = _running_sums(np.add.reduceat(right * weight, starts))
-    misclassified_rejected, misclassified_kept = _running_sums(
-        np.add.reduceat(~right * weight, starts)
-    )
-    counts = Counts(accurate_kept, misclassified_kept, accurate_rejected, misclassified_rejected)
-    return curve_columns(np.append(values, np.inf), counts, weighted=sample_weight is not None)
+        ascending = ranks[order]
+        bounds = tie_bounds(ascending)
+        amounts = np.stack([right[order], ~right[order]]) * amount[order]
+        steps = np.add.reduceat(amounts, bounds[:-1], axis=1)
+        # Added up from both ends: a difference from a large total would lose the digits of the
+        # little that is kept near the end.
+        rejected = list(np.pad(np.cumsum(steps, axis=1), ((0, 0), (1, 0))))
+        kept = list(np.pad(np.cumsum(steps[:, ::-1], axis=1)[:, ::-1], ((0, 0), (0, 1))))
+    threshold = np.append(np.add(ascending[bounds[:-1]], 0.0, dtype=np.float64), np.inf)
+    return curve_columns(threshold, Counts(*kept, *rejected), weighted=sample_weight is not None)
 
 
 def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
@@ -138,31 +147,26 @@ def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
     return curve_columns(threshold, Counts(*table), weighted=table.dtype.kind == "f")
 
 
-def distinct(ascending: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Return the distinct values, 0 without a sign, and where each begins."""
-    starts = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1]))
-    return ascending[starts].astype(np.float64) + 0.0, starts
-
-
-def _running_sums(steps: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return what is rejected and what is kept before the first step and after each one.
-
-    Weights are added up from both ends: a difference from a large total would lose the digits of
-    the little that is kept near the end.
-    """
-    rejected = np.append(0, np.cumsum(steps))
-    if steps.dtype.kind == "i":
-        return rejected, rejected[-1] - rejected
-    return rejected, np.append(np.cumsum(steps[::-1])[::-1], 0)
+def tie_bounds(ascending: NDArray[np.floating]) -> NDArray[np.intp]:
+    """Return where each distinct value begins, and the number of values."""
+    return np.flatnonzero(np.concatenate(([True], ascending[1:] != ascending[:-1], [True])))
 
 
 def curve_columns(threshold: NDArray[np.float64], counts: Counts, *, weighted: bool) -> xr.Dataset:
     """Return the columns of a curve: what `MEASURES` and `COUNTS` list, and the threshold."""
+    meanings = {"rejected_fraction": FRACTION_AXIS, **MEASURES}
+    measures = {name: np.empty(threshold.size) for name in meanings}
+    four = [getattr(counts, name) for name in COUNTS]
+    # some points at a time: sums on the way to a measure then never leave the cache
+    for start in range(0, threshold.size, BLOCK):
+        block = slice(start, start + BLOCK)
+        some = Counts(*(count[block].astype(np.float64, copy=False) for count in four))
+        for name, column in measures.items():
+            column[block] = getattr(some, name)
     columns = {
-        "rejected_fraction": (counts.rejected_fraction, FRACTION_AXIS.meaning),
-        **{name: (v, MEASURES[name].meaning) for name, v in measures_of(counts).items()},
+        **{name: (column, meanings[name].meaning) for name, column in measures.items()},
         "threshold": (threshold, "samples with a confidence below it are rejected"),
-        **{name: (getattr(counts, name), name.replace("_", " samples ")) for name in COUNTS},
+        **{name: (n, name.replace("_", " samples ")) for name, n in zip(COUNTS, four, strict=True)},
     }
     dim = schema.OPERATING_POINT
     return xr.Dataset(

@@ -12,7 +12,7 @@ information in bits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
@@ -22,10 +22,11 @@ from scipy.spatial.distance import squareform
 from hsreject import schema
 from hsreject.class_tree import ClassTree, rows_of
 from hsreject.classes import ClassTable
+from hsreject.compilation import compiled
 from hsreject.errors import InputError
 from hsreject.measures import inputs
 from hsreject.measures.curve import curve_columns
-from hsreject.measures.point import Counts, share
+from hsreject.measures.point import Counts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -164,54 +165,78 @@ def _curve(
 ) -> xr.Dataset:
     """Return the columns; `row` and `truth` are the places of classes in the tree's table."""
     n_levels, n_samples = confidence.shape
-    # One sort per level. A stable sort then only merges the levels, which are ascending already.
-    order = np.argsort(confidence, axis=1)
-    ranked = np.take_along_axis(confidence, order, axis=1)
-    merged = np.argsort(ranked, axis=None, kind="stable")
-    ascending = np.append(ranked.ravel()[merged], np.inf)
-    first = np.append(True, ascending[1:] != ascending[:-1])
-    points = slice(None) if first.all() else np.flatnonzero(first)  # ties change together
+    # An answer is right from some level on, or never: for a class that the tree lacks. So what it
+    # is worth depends on its level, on the assigned class and on that first level: a small table.
+    first_right = (~tree.below[tree.over]).sum(axis=0)
+    first_right = np.pad(first_right, ((0, 0), (0, 1)), constant_values=n_levels)[row, truth]
+    kind = (row * (n_levels + 1) + first_right).astype(np.int32)
+    level, node = np.arange(n_levels)[:, None, None], tree.over[:, :, None]
+    right = (level >= np.arange(n_levels + 1)).astype(np.float64)
+    # the four counts (a rejected sample counts as its coarsest answer) and groups among the first
+    counted = (right, 1 - right, -right[-1:], right[-1:] - 1, right * (tree.levels[node] > 0))
+    at_level = (level == one for one in range(n_levels))
+    worth = np.broadcast_arrays(*counted, tree.depth[node], tree.information[node], *at_level)
+    table = np.stack(worth, axis=-1).reshape(n_levels, -1, len(worth))
+    # A sample that reaches a threshold at a level reaches it at all coarser ones. So a level adds
+    # what its answer is worth beyond that of the next level, which adds its own.
+    table[:-1] -= table[1:]
 
-    # What an answer is worth depends on its level, on the assigned and on the true class. So the
-    # tables below are small, and `place` says where in them a sample lies at a level.
-    node = tree.over[:, :, None]
-    right = np.append(tree.below, np.zeros((len(tree.table), 1), dtype=bool), axis=1)[tree.over]
-    kinds = np.arange(right.size).reshape(right.shape)
-    place = (kinds[0][row, truth][order] + kinds[:, :1, 0]).ravel()[merged]
+    ranked, kinds = np.empty_like(confidence), np.empty(confidence.shape, dtype=np.int32)
+    for one in range(n_levels):
+        order = np.argsort(confidence[one])
+        ranked[one], kinds[one] = confidence[one][order], kind[order]
+    threshold, sums = np.empty(ranked.size + 1), np.zeros((len(worth), ranked.size + 1))
+    sums[2:4, -1] = np.bincount(first_right == n_levels, minlength=2)
+    first = _walk(ranked, kinds, table, threshold, sums)
 
-    def kept_sum(worth: NDArray[Any]) -> NDArray[Any]:
-        """Return what the answers are worth at each threshold; `worth` is (level, row, truth).
-
-        A sample that reaches the threshold at a level reaches it at all coarser ones. So each level
-        adds what its answer is worth beyond that of the next level, which adds its own.
-        """
-        worth = np.broadcast_to(worth, right.shape)
-        beyond = worth - np.append(worth[1:], np.zeros_like(worth[:1]), axis=0)
-        total = np.zeros(ascending.size, dtype=worth.dtype)
-        np.cumsum(beyond.ravel()[place][::-1], out=total[-2::-1])  # from the most confident down
-        return total[points]
-
-    is_right, level = right.astype(np.int64), np.arange(n_levels)[:, None, None]
-    at_level = [kept_sum((level == one).astype(np.int64)) for one in range(n_levels)]
-    n_kept = sum(at_level)
-    accurate_kept = kept_sum(is_right)
-    # of the samples that are not kept, those whose coarsest answer is right
-    coarsest_right = kept_sum(is_right[-1:])
-    accurate_rejected = coarsest_right[0] - coarsest_right
-    wrong_rejected = n_samples - n_kept - accurate_rejected
-    counts = Counts(accurate_kept, n_kept - accurate_kept, accurate_rejected, wrong_rejected)
-    accurate_coarse = kept_sum(is_right * (tree.levels[node] > 0))
-    steps, bits = kept_sum(tree.depth[node]), kept_sum(tree.information[node])
+    counts, sums = sums[:5, first:].astype(np.int64), sums[5:, first:]
+    *four, accurate_coarse = counts
+    information = sums[1] / n_samples
+    with np.errstate(invalid="ignore"):  # NaN where nothing is kept
+        sums[:2] /= four[0] + four[1]
+    sums[2:] /= n_samples
     columns = {
         "accurate_coarse": (accurate_coarse, "accurate samples kept as a group"),
-        "mean_depth": (share(steps, n_kept), "steps from the root to what is kept"),
-        "mean_information": (share(bits, n_kept), "bits that an answer that is kept tells"),
-        "information": (bits / n_samples, "bits per sample, rejected ones included"),
+        "mean_depth": (sums[0], "steps from the root to what is kept"),
+        "mean_information": (sums[1], "bits that an answer that is kept tells"),
+        "information": (information, "bits per sample, rejected ones included"),
     }
     dim = schema.OPERATING_POINT
-    curve = curve_columns(ascending[points] + 0.0, counts, weighted=False).assign(
+    curve = curve_columns(threshold[first:], Counts(*four), weighted=False).assign(
         {name: (dim, values, {"long_name": words}) for name, (values, words) in columns.items()}
     )
     words = "share of samples answered at a level (0: class)"
-    kept_at_level = np.array([n_answers / n_samples for n_answers in at_level]).T
-    return curve.assign(kept_at_level=((dim, schema.LEVEL), kept_at_level, {"long_name": words}))
+    return curve.assign(kept_at_level=((dim, schema.LEVEL), sums[2:].T, {"long_name": words}))
+
+
+@compiled
+def _walk(
+    ranked: NDArray[np.floating],
+    kinds: NDArray[np.int32],
+    table: NDArray[np.float64],
+    threshold: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> int:
+    """Fill the columns from the last point, which keeps nothing, and return where the first lies.
+
+    The sorted levels are merged on the way: the next answer is the most confident at their ends.
+    """
+    n_levels, n_samples = ranked.shape
+    left = np.full(n_levels, n_samples - 1)
+    total = sums[:, -1].copy()
+    point = threshold.size - 1
+    threshold[point] = np.inf
+    for _ in range(ranked.size):
+        level, best = 0, -np.inf
+        for one in range(n_levels):
+            if left[one] >= 0 and ranked[one, left[one]] > best:
+                level, best = one, ranked[one, left[one]]
+        if best != threshold[point]:  # ties change together
+            point -= 1
+            threshold[point] = best + 0.0  # 0 without a sign
+        kind = kinds[level, left[level]]
+        left[level] -= 1
+        for column in range(total.size):
+            total[column] += table[level, kind, column]
+            sums[column, point] = total[column]
+    return point

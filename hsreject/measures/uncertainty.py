@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.measures import inputs
-from hsreject.measures.curve import distinct
+from hsreject.measures.curve import tie_bounds
 from hsreject.measures.point import MEASURES, Counts, measures_of
 from hsreject.registry import check_count
 
@@ -276,7 +276,7 @@ def _measures_of_resamples(
     """
     order = np.argsort(confidence, kind="stable")
     accurate = correct[order]
-    _, starts = distinct(confidence[order])
+    starts = tie_bounds(confidence[order])[:-1]
     ends = np.append(starts[1:], correct.size) - 1  # the last sample of each tie
 
     def measures(times: NDArray[Any], fraction: NDArray[np.float64]) -> NDArray[np.float64]:
