@@ -125,7 +125,7 @@ def climb_ends(drawn: Scene, n: int, **plan: Any) -> Iterator[tuple[float, bool]
         for climb, outcome in zip(climbs, outcomes, strict=True):
             passed = [look.threshold for look in climb.walk(outcome).looks if look.passed]
             if passed:
-                kept_pixels = (confidence >= passed[-1]) & climb.regions.members(label)
+                kept_pixels = climb.regions.kept_labels(passed[-1]) > 0
                 n_kept += np.count_nonzero(kept_pixels)
                 broken |= bool(wrong[kept_pixels].mean() > design.max_error)
         yield n_kept / frame.n_pixels, broken

@@ -82,13 +82,13 @@ from .pipeline.training import train as train
 from .promise.assessment import Assessment as Assessment
 from .promise.assessment import assess as assess
 from .promise.certificate import Certificate as Certificate
-from .promise.certifying import certify as certify
+from .promise.certificate import certify as certify
 from .promise.design import draw_sample as draw_sample
+from .promise.design import expected_coverage as expected_coverage
 from .promise.design import more_points as more_points
-from .promise.planning import expected_coverage as expected_coverage
-from .promise.planning import predicted_error as predicted_error
+from .promise.design import predicted_error as predicted_error
 from .promise.sample import Sample as Sample
-from .promise.sample_file import open_sample as open_sample
+from .promise.sample import open_sample as open_sample
 from .rejection.calibration import Calibration as Calibration
 from .rejection.hierarchical import HierarchicalRejector as HierarchicalRejector
 from .rejection.joint import JointRejector as JointRejector

@@ -85,7 +85,6 @@ def run_command(  # noqa: PLR0913 (one argument per option)
 
     from hsreject.pipeline.run import run
     from hsreject.pipeline.run_report import curve_table, run_words
-    from hsreject.promise.run_promise import promise_text
 
     console = Console()
     folder = Path("out") / config.stem if out is None else out
@@ -108,7 +107,7 @@ def run_command(  # noqa: PLR0913 (one argument per option)
         console.print(result_table(console, headings, rows, title=title))
         console.print(caption, style="dim", highlight=False, markup=False)
     if "promise" in tree:
-        print_lines(console, promise_text(tree.children["promise"].attrs))
+        print_lines(console, tree.children["promise"].attrs["text"])
     print_lines(console, f"The map: {folder / 'maps' / 'map.tif'}")
     for name in ("report", "explorer"):
         if (page := folder / f"{name}.html").exists():

@@ -11,8 +11,7 @@ import xarray as xr
 
 from hsreject.classes import ClassTable
 from hsreject.errors import HsrejectWarning, InputError
-from hsreject.promise.sample import CHOSEN, NONE_OF_THESE_TEXT, Sample
-from hsreject.promise.sample_file import open_sample
+from hsreject.promise.sample import CHOSEN, NONE_OF_THESE_TEXT, Sample, open_sample
 from hsreject.registry import nearest
 from hsreject.schema import NO_REFERENCE, POLYGON, attach_classes, class_table
 

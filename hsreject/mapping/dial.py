@@ -14,7 +14,7 @@ from hsreject.mapping.map_summary import Rejection
 from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD, Goal
 from hsreject.promise.certificate import Certificate
 from hsreject.promise.frame import labels_of
-from hsreject.promise.sample_file import given_sample
+from hsreject.promise.sample import given_sample
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import BAND, LEVEL_CONFIDENCE, MAP_DIMS, REJECTION_COST, X, Y
 

@@ -16,7 +16,6 @@ from hsreject.plot.image_displays import FalseColorDisplay
 from hsreject.plot.map_displays import ClassMapDisplay
 from hsreject.plot.promise_displays import CertificateDisplay
 from hsreject.plot.style import COLUMN_WIDTH, new_row
-from hsreject.promise.run_promise import promise_text
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.report import findings
 from hsreject.report.explorer import write_explorer
@@ -109,7 +108,7 @@ def _with_test(tree: xr.DataTree, judgement: Judgement, drawn: Pictures) -> dict
         figure, (ax,) = new_row(1, COLUMN_WIDTH, 2.7)
         CertificateDisplay(certificate).plot(ax)
         values["certificate"] = {
-            "text": promise_text(tree.children["promise"].attrs),
+            "text": tree.children["promise"].attrs["text"],
             "figures": {str(n): v.item() for n, v in judgement.tables["promise"].items()},
             "picture": drawn.figure("promise", figure),
         }

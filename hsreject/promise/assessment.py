@@ -17,8 +17,7 @@ from hsreject.errors import HsrejectWarning, InputError
 from hsreject.io.grid import Grid
 from hsreject.measures.confusion import confusion_matrix
 from hsreject.promise.frame import NODATA, check_share, labels_of
-from hsreject.promise.sample import CANNOT_TELL, CLIMB, STRATIFIED, Sample, write_csv
-from hsreject.promise.sample_file import given_sample
+from hsreject.promise.sample import CANNOT_TELL, CLIMB, STRATIFIED, Sample, given_sample, write_csv
 from hsreject.schema import CATEGORY, CLASS_NAME, DECISION, REJECTED, STATISTIC, class_table
 
 if TYPE_CHECKING:
@@ -229,12 +228,12 @@ def assess(
     check_share("confidence_level", confidence_level)
     on_map = labels_of(label_with_rejection, name="label_with_rejection")
     points = given_sample(sample, on_map, assume_random=assume_random)
-    if points.design is not None and points.design.kind == CLIMB:
+    if points.kind == CLIMB:
         raise InputError(
             "The points of a climb certify a map, but do not estimate accuracies and areas: none "
             "lies where it rejects. Draw a sample with design='random' or 'stratified'."
         )
-    rejected = points.label == REJECTED
+    has_data, rejected = on_map.values != NODATA, points.label == REJECTED
     n_rejected = int(np.count_nonzero(on_map.values == REJECTED))
     n_known = int(np.count_nonzero((points.reference > 0) & rejected))
     unknown = n_known < min(n_rejected, 2)  # a single point has no spread
@@ -249,27 +248,18 @@ def assess(
             HsrejectWarning,
             stacklevel=2,
         )
-    points = points.select(used)
+    points, classes = points.select(used), points.classes
     hectares = Grid.of(on_map).pixel_areas()
     area = np.broadcast_to(1.0 if hectares is None else hectares, on_map.shape)
-    total = float(area[on_map.values != NODATA].sum())
-    rejected_area = float(area[on_map.values == REJECTED].sum())
-    tree, classes = ClassTree.from_attrs(on_map.attrs), points.classes
-    right, wrong = _quantities(classes, tree, kept_only=unknown)
-    figures = _estimates(points, on_map, area, right, wrong, 1 - confidence_level)
+    figures = _figures(points, on_map, area, kept_only=unknown, delta=1 - confidence_level)
     kept_accuracy, (users, producers, areas) = figures[0], figures[1:].reshape(3, -1, 4)
-    counted = np.bincount(
-        on_map.values[on_map.values != NODATA],
-        area[on_map.values != NODATA],
-        minlength=max(classes.values) + 1,
-    )
+    n_labels = max(classes.values) + 1
+    counted = np.bincount(on_map.values[has_data], area[has_data], minlength=n_labels)
+    total, rejected_area = float(counted.sum()), float(counted[REJECTED])
     by_class = xr.Dataset(
         {
             "users_accuracy": ((CATEGORY, STATISTIC), users),
-            "producers_accuracy": (
-                (CATEGORY, STATISTIC),
-                np.nan * producers if unknown else producers,
-            ),
+            "producers_accuracy": ((CATEGORY, STATISTIC), producers * (np.nan if unknown else 1)),
             "area": ((CATEGORY, STATISTIC), total * areas),
             "mapped_area": (CATEGORY, counted[list(classes.values)], classes.to_attrs()),
         },
@@ -279,6 +269,15 @@ def assess(
             STATISTIC: list(STATISTICS),
         },
     )
+    drawn = "a random sample, as the caller says"
+    if points.design is not None:
+        drawn = f"a {points.kind} sample drawn by hsreject, seed {points.design.seed}"
+        n_drawn, n_all = points.design.n_pixels, int(np.count_nonzero(has_data))
+        if n_drawn < n_all:
+            drawn += (
+                f", from {n_drawn} of the {n_all} pixels of the map: figures are about all of it, "
+                "as if the others were like these"
+            )
     return Assessment(
         overall_accuracy=Estimate(*((1 - rejected_area / total) * kept_accuracy).tolist()),
         kept_accuracy=Estimate(*kept_accuracy.tolist()),
@@ -291,10 +290,16 @@ def assess(
         confidence_level=float(confidence_level),
         n_points=int(np.count_nonzero(points.reference > 0)),
         n_cannot_tell=int(np.count_nonzero(points.reference == CANNOT_TELL)),
-        drawn="a random sample, as the caller says"
-        if points.design is None
-        else f"a {points.design.kind} sample drawn by hsreject, seed {points.design.seed}",
+        drawn=drawn,
     )
+
+
+def _error_matrix(points: Sample) -> xr.DataArray:
+    labelled = points.select(points.reference > 0)
+    rejected = labelled.label == REJECTED
+    # a rejected point may have any class here: its column is another one
+    label = np.where(rejected, labelled.reference, labelled.label)
+    return confusion_matrix(labelled.reference, label, rejected=rejected, classes=points.classes)
 
 
 def _strata(
@@ -305,14 +310,13 @@ def _strata(
     The last are pairs of a stratum and a label; of strata of another map, as points show them.
     """
     clear = points.reference != CANNOT_TELL
-    if points.design is not None and points.design.kind == STRATIFIED:
+    if points.kind == STRATIFIED:
         _, first, stratum = np.unique(points.stratum, return_index=True, return_inverse=True)
         sizes = points.stratum_pixels[first]
         few = (np.bincount(stratum[clear], minlength=sizes.size) < 2) & (sizes > 1)
-        n_few = int(np.count_nonzero(few))
-        if n_few or sizes.sum() != points.design.n_pixels:
+        if few.any() or (points.design and sizes.sum() != points.design.n_pixels):
             raise InputError(
-                f"{n_few or 'Some'} strata of the sample have fewer than two labelled points. "
+                f"{few.sum() or 'Some'} strata of the sample have fewer than two labelled points. "
                 "Label at least two points of each."
             )
         return stratum, sizes.astype(np.float64), (stratum, points.label)
@@ -338,70 +342,56 @@ def _strata(
 # and the last column is for points that nobody could label.
 
 
-def _quantities(
-    classes: ClassTable, tree: ClassTree | None, *, kept_only: bool
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return what is right and wrong (quantity, label, reference).
-
-    First of all that is kept, then user's accuracy, producer's accuracy and area of each class,
-    where nobody knows the rejected pixels of kept ones only.
-    """
-    size = len(classes)
-    label, reference = np.arange(size + 1)[:, None], np.arange(size + 2)
-    agree = label == reference
-    if tree is not None:  # a group is right where the reference lies below it
-        codes = np.array([REJECTED, *classes.values])
-        agree[:, :-1] |= tree.holds(codes[:, None], codes)
-    value = np.arange(1, size + 1)[:, None, None]
-    mapped, real, on_map = label == value, reference == value, label > 0
-    right_area = real & (on_map | (not kept_only))
-    right = np.concatenate([(on_map & agree)[None], mapped & agree, mapped & real, right_area])
-    wrong = np.concatenate([(on_map & ~agree)[None], mapped & ~agree, ~mapped & real, ~right_area])
-    return right, wrong
-
-
-def _estimates(
+def _figures(
     points: Sample,
     on_map: xr.DataArray,
     area: NDArray[np.float64],
-    right: NDArray[np.bool_],
-    wrong: NDArray[np.bool_],
+    *,
+    kept_only: bool,
     delta: float,
 ) -> NDArray[np.float64]:
-    """Return `STATISTICS` of ratios (quantity, 4).
+    """Return `STATISTICS` (quantity, 4) of all that is kept, then of `QUANTITIES` by class.
 
-    Intervals hold whatever the points are that nobody could label: right if they can, or wrong.
+    Where nobody knows the rejected pixels, areas are of kept ones only. Intervals hold whatever the
+    points are that nobody could label: right if they can, or wrong.
     """
-    size = len(points.classes)
+    codes = np.array([REJECTED, *points.classes.values])
     row_of = np.zeros(NODATA + 1, dtype=np.int64)
-    row_of[list(points.classes.values)] = np.arange(1, size + 1)
-    weight = area[points.row, points.column]
+    row_of[codes] = np.arange(codes.size)
     stratum, sizes, (of_stratum, its_label) = _strata(points, on_map)
-    unclear = points.reference == CANNOT_TELL
-    reference = np.where(unclear, size + 1, row_of[points.reference])
-    shape = (sizes.size, size + 1, size + 2)
-    cell = np.ravel_multi_index((stratum, row_of[points.label], reference), shape)
-    powers = [(weight / weight.mean()) ** power for power in (0, 1, 2)]
-    tables = np.array([np.bincount(cell, one, np.prod(shape)).reshape(shape) for one in powers])
-
-    there = np.zeros(shape[:2], dtype=bool)
+    there = np.zeros((sizes.size, codes.size), dtype=bool)
     there[of_stratum, row_of[its_label]] = True
 
-    def ratios(clear: slice) -> NDArray[np.float64]:
-        return _ratios(
-            tables[..., clear], sizes, there, right[..., clear], wrong[..., clear], delta
-        )
+    # right and wrong are tables (quantity, label, reference)
+    label, reference = np.arange(codes.size)[:, None], np.arange(codes.size + 1)
+    agree, tree = label == reference, ClassTree.from_attrs(on_map.attrs)
+    if tree is not None:  # a group is right where the reference lies below it
+        agree[:, :-1] |= tree.holds(codes[:, None], codes)
+    value = np.arange(1, codes.size)[:, None, None]
+    mapped, real, on_kept = label == value, reference == value, label > 0
+    counts_area = real & (on_kept | (not kept_only))
+    right = np.concatenate([(on_kept & agree)[None], mapped & agree, mapped & real, counts_area])
+    wrong = np.concatenate(
+        [(on_kept & ~agree)[None], mapped & ~agree, ~mapped & real, ~counts_area]
+    )
 
-    figures = ratios(slice(size + 1))
-    if not unclear.any():
-        return figures
-    can_be_right, can_be_wrong = right[..., :-1].any(-1), wrong[..., :-1].any(-1)
-    must_be_wrong = wrong[..., :-1].all(-1)
-    right[..., -1], wrong[..., -1] = False, can_be_wrong
-    lower = ratios(slice(None))[:, 2]
-    right[..., -1], wrong[..., -1] = can_be_right, must_be_wrong
-    upper = ratios(slice(None))[:, 3]
-    figures[:, 2], figures[:, 3] = np.fmin(figures[:, 2], lower), np.fmax(figures[:, 3], upper)
+    # points, their areas and the squares of these (power, stratum, label, reference)
+    unclear, weight = points.reference == CANNOT_TELL, area[points.row, points.column]
+    column = np.where(unclear, codes.size, row_of[points.reference])
+    tables = np.zeros((3, sizes.size, *right.shape[1:]))
+    for power, table in enumerate(tables):
+        cells = (stratum, row_of[points.label], column)
+        np.add.at(table, cells, (weight / weight.mean()) ** power)
+
+    clear = right[..., :-1], wrong[..., :-1]
+    figures = _ratios(tables[..., :-1], sizes, there, *clear, delta)
+    if unclear.any():
+        can_be_right, can_be_wrong = (part.any(-1) for part in clear)
+        right[..., -1], wrong[..., -1] = False, can_be_wrong
+        lower = _ratios(tables, sizes, there, right, wrong, delta)[:, 2]
+        right[..., -1], wrong[..., -1] = can_be_right, clear[1].all(-1)
+        upper = _ratios(tables, sizes, there, right, wrong, delta)[:, 3]
+        figures[:, 2], figures[:, 3] = np.fmin(figures[:, 2], lower), np.fmax(figures[:, 3], upper)
     return figures
 
 
@@ -413,83 +403,60 @@ def _ratios(
     wrong: NDArray[np.bool_],
     delta: float,
 ) -> NDArray[np.float64]:
-    """Return ratios from tables (stratum, label, reference) of points, their areas and squares.
-
-    `there` says which labels a stratum has (stratum, label).
-    """
+    """Return ratios, their errors and limits; `there` says which labels a stratum has."""
     counts, weights, squares = tables
     n_points = np.asarray(counts.sum(axis=(1, 2)))
     n = np.maximum(n_points, 1)
     mean = weights.sum(axis=(1, 2)) / n
     areas = sizes * np.where(mean > 0, mean, 1.0)
-    shares = [
-        np.tensordot(part, weights, ((1, 2), (1, 2))) * sizes / n / areas for part in (right, wrong)
-    ]
+    shares = [_total(part, weights) * sizes / n / areas for part in (right, wrong)]
     # only the rejected pixels may have no point, and are wrong where they are not asked about
     shares[1][:, n_points == 0] = np.all(wrong[:, REJECTED], axis=1, keepdims=True)
-    above, below = shares[0] @ areas, (shares[0] + shares[1]) @ areas
-    ratio = above / np.where(below > 0, below, np.nan)
-    residual = np.where(
-        right, 1 - ratio[:, None, None], np.where(wrong, -ratio[:, None, None], 0.0)
-    )
-    first = np.tensordot(residual, weights, ((1, 2), (1, 2))) / n
-    second = np.tensordot(residual**2, squares, ((1, 2), (1, 2))) / n
+    above, others = (share @ areas for share in shares)
+    with np.errstate(invalid="ignore"):  # nothing at all
+        ratio = above / (above + others)
+    residual = np.where(right, 1.0, 0.0) - (right | wrong) * ratio[:, None, None]
     left = 1 - n / sizes  # a stratum that is sampled whole leaves no doubt
-    variance = ((second - first**2) * sizes**2 * left / np.maximum(n - 1, 1)).sum(axis=1)
-    error = np.sqrt(np.maximum(variance, 0.0)) / below
+    spread = _total(residual**2, squares) / n - (_total(residual, weights) / n) ** 2
+    variance = (spread * sizes**2 * left / np.maximum(n - 1, 1)).sum(axis=1)
+    error = np.sqrt(np.maximum(variance, 0.0)) / (above + others)
     error[error < 1e-7] = 0.0  # less is rounding
-    # a label that cannot be right, or wrong, whatever its reference, leaves no doubt either
-    doubts = [
-        (part.any(2) & ~part.all(2)) @ there.T * areas * (left > 0) for part in (right, wrong)
-    ]
-    limits = [_limits(share, n / np.maximum(left, 1e-9), delta) for share in shares]
-    lower, upper = (_ratio_limits(shares, limits, doubts, areas, side) for side in (0, 1))
+
+    # How far the shares of each stratum may lie below and above: Clopper and Pearson's limits. A
+    # label that cannot be right, or wrong, whatever its reference, leaves no doubt.
+    distances = []
+    for part, share in zip((right, wrong), shares, strict=True):
+        doubt = (part.any(2) & ~part.all(2)) @ there.T * areas * (left > 0)
+        n_free = n / np.maximum(left, 1e-9)
+        hits, misses = share * n_free, (1 - share) * n_free
+        some, not_all = hits > 1e-9, misses > 1e-9
+        low = np.where(some, betaincinv(np.where(some, hits, 1.0), misses + 1, delta / 2), 0.0)
+        high = betaincinv(hits + 1, np.where(not_all, misses, 1.0), 1 - delta / 2)
+        high = np.where(not_all, high, 1.0)
+        distances.append((doubt * (share - low), doubt * (high - share)))
+
+    # D(R) = (1 - R) A - R B, of the right area A and the wrong area B, is 0 at the ratio R, and its
+    # limits are 0 at those of R. They are D +- sqrt(sum_h (1 - R)^2 a_h^2 + R^2 b_h^2 + 2 c_h R (1
+    # - R) a_h b_h) for distances a_h, b_h of the parts (Zou, Huang and Zhang 2009) and the
+    # correlation c_h of two shares of one sample. The odds R / (1 - R) solve a quadratic equation.
+    room = (1 - shares[0]) * (1 - shares[1])
+    product = shares[0] * shares[1] / np.where(room > 0, room, 1.0)
+    correlation = np.sqrt(np.where(shares[0] + shares[1] > 1 - 1e-12, 1.0, product))
+
+    def terms(of_right: Any, of_wrong: Any) -> tuple[Any, Any, Any]:
+        first = above**2 - (of_right**2).sum(axis=1)
+        last = others**2 - (of_wrong**2).sum(axis=1)
+        middle = above * others + (correlation * of_right * of_wrong).sum(axis=1)
+        return first, last, middle + np.sqrt(np.maximum(middle**2 - first * last, 0.0))
+
+    (right_low, right_high), (wrong_low, wrong_high) = distances
+    first, _, root = terms(right_low, wrong_high)
+    lower = np.divide(first, first + root, out=np.zeros_like(ratio), where=first > 0)
+    _, last, root = terms(right_high, wrong_low)
+    upper = np.divide(root, last + root, out=np.ones_like(ratio), where=last > 0)
     return np.stack([ratio, error, np.minimum(lower, ratio), np.maximum(upper, ratio)], axis=1)
 
 
-def _limits(
-    share: NDArray[np.float64], n: NDArray[np.float64], delta: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return how far a share of n points may lie below and above: Clopper and Pearson's limits."""
-    hits, misses = share * n, (1 - share) * n
-    some, not_all = hits > 1e-9, misses > 1e-9
-    lower = betaincinv(np.where(some, hits, 1.0), misses + 1, delta / 2)
-    upper = betaincinv(hits + 1, np.where(not_all, misses, 1.0), 1 - delta / 2)
-    return share - np.where(some, lower, 0.0), np.where(not_all, upper, 1.0) - share
-
-
-def _ratio_limits(
-    shares: list[NDArray[np.float64]],
-    limits: list[tuple[NDArray[np.float64], NDArray[np.float64]]],
-    doubts: list[NDArray[np.float64]],
-    areas: NDArray[np.float64],
-    side: int,
-) -> NDArray[np.float64]:
-    """Return the lower (0) or upper (1) limits of right / (right + wrong).
-
-    D(R) = sum_h (1 - R) right_h - R wrong_h is 0 at the ratio R, and its limits are 0 at those of
-    R. They follow from the limits of its parts (Zou, Huang and Zhang 2009), with the correlation of
-    two shares of one sample.
-    """
-    right, wrong = shares
-    room = (1 - right) * (1 - wrong)
-    whole = right + wrong > 1 - 1e-12
-    correlation = np.sqrt(np.where(whole, 1.0, right * wrong / np.where(room > 0, room, 1.0)))
-    of_right, of_wrong = doubts[0] * limits[0][side], doubts[1] * limits[1][1 - side]
-    low, high = np.zeros(len(right)), np.ones(len(right))
-    for _ in range(50):
-        middle = (low + high) / 2
-        first, second = (1 - middle)[:, None] * of_right, middle[:, None] * of_wrong
-        spread = np.sqrt((first**2 + second**2 + 2 * correlation * first * second).sum(axis=1))
-        distance = (1 - middle) * (right @ areas) - middle * (wrong @ areas)
-        positive = distance + (2 * side - 1) * spread > 0
-        low, high = np.where(positive, middle, low), np.where(positive, high, middle)
-    return low if side else high
-
-
-def _error_matrix(points: Sample) -> xr.DataArray:
-    labelled = points.select(points.reference > 0)
-    rejected = labelled.label == REJECTED
-    # a rejected point may have any class here: its column is another one
-    label = np.where(rejected, labelled.reference, labelled.label)
-    return confusion_matrix(labelled.reference, label, rejected=rejected, classes=points.classes)
+def _total(part: NDArray[Any], table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sums (quantity, stratum) of a table over what counts."""
+    return np.tensordot(part, table, ((1, 2), (1, 2)))

@@ -1,44 +1,71 @@
-"""Certificates: what is promised of a map, kept in a small file and applied to that map only."""
+"""Certificates: what is promised of a map, on what grounds, and for that map only."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from dataclasses import KW_ONLY, asdict, dataclass, fields
+import warnings
+from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
+from functools import lru_cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from hsreject import __version__
-from hsreject.class_tree import ClassTree
-from hsreject.errors import FileError, InputError
+from hsreject import __version__, schema
+from hsreject.errors import FileError, HsrejectWarning, InputError
 from hsreject.files import existing, replacing
-from hsreject.promise.climb import Look, Terms, least_points
-from hsreject.promise.frame import map_id, node_of, percent, ranking_of
-from hsreject.promise.sample import CLIMB, EACH, RANDOM
+from hsreject.promise.climb import (
+    Climb,
+    Look,
+    Terms,
+    cautious_rate,
+    climb_start,
+    least_points,
+    start_of,
+    ways_out,
+)
+from hsreject.promise.design import climb_plan, map_climbs
+from hsreject.promise.frame import (
+    NODATA,
+    Frame,
+    Regions,
+    Stack,
+    check_share,
+    labels_of,
+    map_id,
+    node_of,
+    percent,
+    ranking_of,
+)
+from hsreject.promise.sample import (
+    CANNOT_TELL,
+    CLIMB,
+    RANDOM,
+    STRATIFIED,
+    WAY_OUT,
+    Design,
+    Sample,
+    given_sample,
+)
 from hsreject.rejection.hierarchical import answer_map
 from hsreject.rejection.rejector import rejection_maps
-from hsreject.schema import (
-    LABEL_WITH_REJECTION,
-    LEVEL,
-    REJECTED,
-    ZERO_MEANING,
-    as_map,
-    nodata_label,
-)
+from hsreject.schema import LABEL_WITH_REJECTION, REJECTED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
 
 _FORMAT = "hsreject certificate"
 _FOLLOWING = (
     "statement", "applies_to", "threshold", "coverage", "n_kept", "n_errors", "upper_bound",
 )  # fmt: skip
 """What follows from a certificate's tests: written for people, and compared when it is read."""
+_MOST_HIDDEN = 1000  # wrong pixels that the promise would allow among those
 
 
 @dataclass(frozen=True)
@@ -67,12 +94,9 @@ class Certificate:
         Whether the sequence is a stack of maps instead of thresholds on one confidence.
     n_hidden : int
         Pixels of the map that could not be drawn, if they were not stated again.
-    n_planned : int
-        Labels that a climb was planned with.
-    finished : bool
-        False while a climb may go on.
-    n_more : int or None
-        Of a climb that may go on: how many more labels are likely to certify its next step.
+    n_planned, finished, n_more : int, bool, int or None
+        Of a climb: the labels that it was planned with, False while it may go on, and how many more
+        labels are then likely to certify its next step.
     n_needed, smallest_error : int or None, float or None
         Where nothing can be certified: labels of a climb that would almost surely certify
         something, and the smallest error that as many labels would; None where neither is in sight.
@@ -81,12 +105,10 @@ class Certificate:
         they been right: what they cost.
     lost_classes : tuple of str
         Classes of the map that lost more than nine tenths of their pixels.
-    by_class, per_class : tuple of Certificate, str
-        Of a climb for each class: the promise of each, with its `class_value` and `class_name`, and
-        whether they hold "together" or "each". A map that may answer coarser has those of its
-        groups, too, which are about all pixels below.
-    n_promised : int
-        Pixels that the promises of classes and groups keep.
+    by_class, per_class, n_promised : tuple of Certificate, str, int
+        Of a climb for each class: the promise of each, with its `class_value` and `class_name`,
+        whether they hold "together" or "each", and the pixels that they keep. A map that may answer
+        coarser has those of its groups, too, which are about all pixels below.
 
     See Also
     --------
@@ -100,7 +122,7 @@ class Certificate:
     n_points: int
     n_pixels: int
     drawn: str
-    tests: tuple[Look, ...]
+    tests: tuple[Look, ...] = ()
     map_id: str
     shape: tuple[int, ...]
     design: str = RANDOM
@@ -123,9 +145,10 @@ class Certificate:
     # What follows from the tests.
 
     @property
-    def _promised(self) -> Look | None:
-        """The last test that passed."""
-        return next((test for test in reversed(self.tests) if test.passed), None)
+    def _promised(self) -> Look:
+        """The last test that passed, or one of no pixels."""
+        passed = (test for test in reversed(self.tests) if test.passed)
+        return next(passed, Look(math.nan, 0, 0.0))
 
     @property
     def threshold(self) -> float | None:
@@ -133,26 +156,22 @@ class Certificate:
 
         None where nothing can be certified, and where each class has its own (`by_class`).
         """
-        return None if self._promised is None else self._promised.threshold
+        return self._promised.threshold if self._promised.n_pixels else None
 
     @property
     def coverage(self) -> float:
         """Share of the pixels that is kept; 0 where nothing can be certified."""
-        if self.by_class:
-            return self.n_promised / self.n_pixels
-        return 0.0 if self._promised is None else self._promised.coverage
+        return self.n_promised / self.n_pixels if self.by_class else self._promised.coverage
 
     @property
     def n_kept(self) -> int:
         """Sampled pixels that are kept; of a climb, those looked at in the region that is kept."""
-        own = 0 if self._promised is None else self._promised.n_kept
-        return own + sum(one.n_kept for one in self.by_class)
+        return self._promised.n_kept + sum(one.n_kept for one in self.by_class)
 
     @property
     def n_errors(self) -> int:
         """Sampled pixels that are kept and wrong."""
-        own = 0 if self._promised is None else self._promised.n_errors
-        return own + sum(one.n_errors for one in self.by_class)
+        return self._promised.n_errors + sum(one.n_errors for one in self.by_class)
 
     @property
     def upper_bound(self) -> float:
@@ -161,108 +180,32 @@ class Certificate:
         It would hold if this coverage had been the only one asked about; what is promised is
         `max_error`. NaN without a threshold.
         """
-        look = self._promised
-        return math.nan if look is None else look.upper_bound(1 - self.confidence_level)
-
-    # Words.
+        delta = 1 - self.confidence_level
+        return math.nan if self.threshold is None else self._promised.upper_bound(delta)
 
     @property
     def statement(self) -> str:
         """What is promised, for which pixels, from which sample: one sentence or two."""
-        lost, cost = ", ".join(self.lost_classes), percent(self.coverage_if_right, 1)
-        sentences = {
-            self._of_classes() if self.by_class else self._of_kept(): self.coverage > 0,
-            self._nothing(): not self.coverage > 0,
-            f"Of {lost} more than nine tenths are rejected.": lost,
-            f"{self.n_cannot_tell} points that nobody could label count as wrong; had they been "
-            f"right, {cost} would be kept.": self.n_cannot_tell,
-            self._next_step(): True,
-        }
-        return " ".join(sentence for sentence, holds in sentences.items() if holds and sentence)
-
-    def _of_kept(self) -> str:
-        pixels = f"pixels kept as {self.class_name}" if self.class_name else "kept pixels"
-        return (
-            f"With {percent(self.confidence_level)} confidence at most {percent(self.max_error)} "
-            f"of the {pixels} are wrong: kept are {percent(self.coverage, 1)} of the "
-            f"{self.n_pixels} pixels that the sample was drawn from, and of {self.n_points} "
-            f"sampled pixels ({self.drawn}) {self.n_kept} are "
-            f"{'looked at' if self.design == CLIMB else 'kept'} and {self.n_errors} of those wrong."
-        )
-
-    def _of_classes(self) -> str:
-        promised = [one for one in self.by_class if one.threshold is not None]
-        others = ", ".join(one.class_name for one in self.by_class if one.threshold is None)
-        overlapping = sum(one.n_pixels for one in self.by_class) > self.n_pixels
-        listing = ", ".join(f"{one.class_name} {percent(one.coverage, 0)}" for one in promised)
-        return (
-            f"With {percent(self.confidence_level)} confidence, "
-            f"{'each on its own' if self.per_class == EACH else 'all together'}, at most "
-            f"{percent(self.max_error)} of the pixels kept as each of these "
-            f"{'classes and groups' if overlapping else 'classes'} are wrong, and so much of them "
-            f"is kept: {listing}; of all {self.n_pixels} pixels {percent(self.coverage, 1)}, after "
-            f"{self.n_points} labels ({self.drawn})."
-        ) + (f" Cannot be promised: {others}." if others else "")
-
-    def _nothing(self) -> str:
-        error, classes = percent(self.max_error), " of any class" if self.by_class else ""
-        if not self.finished:
-            return f"Nothing is certified yet{classes} with {self.n_points} labels."
-        nothing = f"Nothing can be certified{classes} with this sample of {self.n_points} pixels"
         least = math.ceil(1.5 * least_points(self.max_error, 1 - self.confidence_level))
-        if self.n_points < least:
-            return f"{nothing}: fewer than {least} do not prove {error}, even if all are right."
-        if not self.tests:
-            return f"{nothing}."
-        first = self.tests[0]
-        reason = "too many" if first.n_errors else "but so few points are not enough"
-        return (
-            f"{nothing}: of the surest {percent(first.coverage, 0)} "
-            f"{first.n_errors} of {first.n_kept} are wrong, {reason} for a promise of {error}."
-        )
-
-    def _next_step(self) -> str:
-        if not self.finished:
-            if self.n_more is None:
-                return "None of the next looks is likely to pass: this is probably the end."
-            labels = "label is" if self.n_more == 1 else "labels are"
-            return f"About {self.n_more} more {labels} likely to certify the next step."
-        if self.coverage > 0:
-            return ""
-        if self.stacked:
-            return "Label more points, allow a larger error, or improve the map."
-        how = "plan a climb, which labels where it counts ('hsreject sample --for-promise')"
-        n = f"about n = {self.n_needed} labels would be needed for {percent(self.max_error)}"
-        error = f"with so many labels {percent(self.smallest_error or 0)} could be promised"
-        ways = [text for text, it in ((n, self.n_needed), (error, self.smallest_error)) if it]
-        if ways:
-            return f"To go on, {how}: {', or '.join(ways)}."
-        return (
-            "These points do not tell how many labels would be enough. Improve the map, or allow a "
-            f"larger error; then {how}."
-        )
+        return say("statement", it=self, least=least)
 
     @property
     def applies_to(self) -> str:
         """Which map the promise is about, and which not: one sentence."""
-        return (
-            f"It is about this very map ({self.map_id}, {self.shape[0]} rows x {self.shape[1]} "
-            "columns): the same labels and confidences. It does not hold for a map made again with "
-            "other settings, by 'hsreject map' from the model of a run, of another scene or date."
-        )
+        return say("applies_to", it=self)
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
         """Return class, promised error, coverage, labels looked at and wrong ones, per class."""
         return [
-            (one.class_name, "cannot be promised", "", str(one.n_points), "")
-            if one.threshold is None
-            else (
+            (
                 one.class_name,
                 percent(one.max_error),
                 percent(one.coverage, 1),
                 str(one.n_points),
                 str(one.n_errors),
             )
+            if one.coverage
+            else (one.class_name, "cannot be promised", "", str(one.n_points), "")
             for one in self.by_class
         ]
 
@@ -273,8 +216,9 @@ class Certificate:
         entries = {name: getattr(self, name) for name in _FOLLOWING} | asdict(self)
         if self.threshold is None:
             entries["upper_bound"] = None  # JSON has no NaN
-        entries = json.loads(json.dumps(entries, allow_nan=False))
-        head = {"format": _FORMAT, "hsreject": __version__, "digest": _digest(entries)}
+        text = json.dumps(entries, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]  # against accidents
+        head = {"format": _FORMAT, "hsreject": __version__, "digest": digest}
         return json.dumps(head | entries, indent=2) + "\n"
 
     def write(self, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
@@ -287,13 +231,10 @@ class Certificate:
     def from_json(cls, text: str) -> Certificate:
         """Return the certificate that :meth:`to_json` wrote; raise if it contradicts itself."""
         entries = json.loads(text)
-        if entries.pop("format") != _FORMAT:
+        if entries["format"] != _FORMAT:
             raise KeyError
-        entries.pop("hsreject")
-        digest = entries.pop("digest")
         certificate = cls._from_entries(entries)
-        following = json.loads(certificate.to_json())
-        if digest != _digest(entries) or not _agree(entries, following):
+        if json.loads(certificate.to_json()) != entries | {"hsreject": __version__}:
             raise InputError(
                 "The certificate contradicts itself: its threshold, counts, bounds or statement do "
                 "not follow from its tests. Take the file as it was written, or certify again."
@@ -331,15 +272,13 @@ class Certificate:
     @property
     def applicable_threshold(self) -> float:
         """The threshold, or an error where there is none to apply to a confidence."""
-        if self.stacked:
-            raise InputError(
-                "The certificate is of one map in a sequence, not of a threshold on a confidence: "
-                "take that map as it is."
+        if self.stacked or self.by_class:
+            has = (
+                "is of one map in a sequence" if self.stacked else "has a threshold for each class"
             )
-        if self.by_class:
             raise InputError(
-                "The certificate has a threshold for each class, not one: take the map that "
-                "'hsreject certify' wrote beside it, or Certificate.apply."
+                f"The certificate {has}, instead of one threshold on a confidence: take the map "
+                "that 'hsreject certify' wrote beside it."
             )
         if self.threshold is None:
             raise InputError(f"The certificate has no threshold. {self.statement}")
@@ -365,9 +304,7 @@ class Certificate:
             )
 
     def apply(
-        self,
-        label: xr.DataArray | NDArray[Any],
-        confidence: xr.DataArray | NDArray[Any],
+        self, label: xr.DataArray | NDArray[Any], confidence: xr.DataArray | NDArray[Any]
     ) -> xr.Dataset:
         """Return the maps of the certified rejection, as rejectors do.
 
@@ -382,50 +319,394 @@ class Certificate:
         Dataset
             `label`, `confidence`, `rejected` and `label_with_rejection` (y, x).
         """
-        threshold: Any = None if self.by_class else self.applicable_threshold
-        on_map = as_map(label, name="label")
+        threshold = 0.0 if self.by_class else self.applicable_threshold
+        on_map = schema.as_map(label, name="label")
         confidences, tree = ranking_of(confidence, on_map)
         self.check_map(on_map, confidences)
-        coarsest = confidences if tree is None else confidences.isel({LEVEL: -1})
-        limits = threshold
-        if self.by_class:
-            limits = self._limits(on_map, tree)
+        coarsest = confidences if tree is None else confidences.isel({schema.LEVEL: -1})
+        limits: Any = threshold
+        if self.by_class:  # of the answer of each pixel at each level
+            limits = np.full((1 if tree is None else tree.n_levels, *on_map.shape), np.inf)
+            promised = [one for one in self.by_class if one.threshold is not None]
+            for one in promised:
+                level, below = node_of(one.class_value, tree)
+                limits[level][np.isin(on_map.values, below)] = one.threshold
             answered = (confidences.values >= limits).any(axis=0)
-            answered |= on_map.values == nodata_label(on_map.dtype)
+            answered |= on_map.values == schema.nodata_label(on_map.dtype)
             coarsest = coarsest.where(on_map.copy(data=answered), -math.inf)
-            promised = [one.threshold for one in self.by_class if one.threshold is not None]
-            threshold = min(promised, default=0.0)
+            threshold = min((one.applicable_threshold for one in promised), default=0.0)
         attrs = {"certificate": self.statement}
         maps = rejection_maps(on_map, coarsest, threshold=threshold, attrs=attrs)
         answer = maps[LABEL_WITH_REJECTION]
         if tree is not None:
-            answer = answer_map(on_map, confidences, limits)
             kept_pixels = ~maps["rejected"] & (on_map != REJECTED)
+            answer = answer_map(on_map, confidences, limits)
             answer = answer.where(kept_pixels, answer.dtype.type(REJECTED))
-        return maps.assign({LABEL_WITH_REJECTION: answer.assign_attrs({ZERO_MEANING: "rejected"})})
-
-    def _limits(self, label: xr.DataArray, tree: ClassTree | None) -> NDArray[np.float64]:
-        """Return the threshold of the answer of each pixel at each level (level, y, x)."""
-        limits = np.full((1 if tree is None else tree.n_levels, *label.shape), np.inf)
-        for one in self.by_class:
-            if one.threshold is not None:
-                level, below = node_of(one.class_value, tree)
-                limits[level][np.isin(label.values, below)] = one.threshold
-        return limits
+        answer = answer.assign_attrs({schema.ZERO_MEANING: "rejected"})
+        return maps.assign({LABEL_WITH_REJECTION: answer})
 
 
-def _digest(entries: dict[str, Any]) -> str:
-    """Return 16 hexadecimal digits of the entries of a certificate, against accidents."""
-    text = json.dumps(entries, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+@lru_cache
+def _words() -> Any:
+    environment = Environment(
+        loader=PackageLoader("hsreject.promise", "."),
+        autoescape=False,  # noqa: S701 (plain sentences)
+        undefined=StrictUndefined,
+    )
+    environment.filters["percent"] = percent
+    return environment.get_template("words.jinja").module
 
 
-def _agree(stored: Any, following: Any) -> bool:
-    """Tell whether everything that is stored follows from the tests, up to rounding."""
-    if isinstance(stored, dict):
-        return all(_agree(value, following.get(name)) for name, value in stored.items())
-    if isinstance(stored, list):
-        return len(stored) == len(following) and all(map(_agree, stored, following))
-    if isinstance(stored, float) and isinstance(following, float):
-        return math.isclose(stored, following, rel_tol=1e-6, abs_tol=1e-12)
-    return bool(stored == following)
+def say(name: str, **values: object) -> str:
+    """Return a sentence of ``words.jinja``, about these values."""
+    return " ".join(str(getattr(_words(), name)(**values)).split())
+
+
+def certify(
+    label: xr.DataArray | NDArray[Any],
+    confidence: xr.DataArray | NDArray[Any] | None,
+    sample: Sample | xr.DataArray | NDArray[Any] | str | PathLike[str],
+    *,
+    max_error: float | None = None,
+    confidence_level: float | None = None,
+    exclude: xr.DataArray | NDArray[Any] | None = None,
+    predicted: xr.DataArray | NDArray[Any] | None = None,
+    assume_random: bool = False,
+) -> Certificate:
+    """Return the largest part of a map for which a small error can be promised.
+
+    The map is finished. Coverages c_1 < ... < c_m are fixed beforehand, and the confidences of the
+    whole map, without any label, give the threshold of each. Of a climb
+    (``draw_sample(..., design="climb")``) they are climbed one by one, with exact boundaries for
+    the errors at every look; the promise holds whenever one stops. Of a simple random sample they
+    are tested in this order (Learn-then-Test with a fixed sequence). Of the N_j pixels kept at c_j,
+    n_j were sampled and k_j of those are wrong::
+
+        p_j = P[H(N_j, floor(alpha N_j) + 1, n_j) <= k_j]
+
+    with alpha = `max_error`, delta = 1 - `confidence_level` and H hypergeometric: the chance to see
+    so few errors if more than alpha N_j pixels were wrong. The first p_j above delta ends the
+    sequence, and the last threshold that passed is certified. Then::
+
+        P(more than alpha of the kept pixels are wrong) <= delta
+
+    over all samples that could have been drawn, whatever the classifier, the confidence and the
+    scene. It is about all kept pixels, sampled ones included: where a large part of the map is
+    sampled, few errors there allow more among the others. A stratified sample is thinned to one
+    density.
+
+    Parameters
+    ----------
+    label : DataArray or array of int, dims (y, x)
+        The map, with ``schema.nodata_label`` where there is no data and 0 where a pixel is rejected
+        already and stays so. Or a stack (operating_point, y, x) of maps with rejection, with
+        `confidence` None: the operating points of a joint rejector at fractions that were fixed
+        beforehand. They are tested by ascending coverage.
+    confidence : DataArray or array, dims (y, x), or None
+        Larger is more certain. Equal confidences are kept or rejected together. Of a map that may
+        answer coarser, the `level_confidence` (level, y, x) of
+        :class:`hsreject.HierarchicalRejector`: the confidence of its coarsest answer ranks a pixel,
+        and an answer is wrong where the truth is not below it.
+    sample : Sample, path, DataArray or array of int, dims (y, x)
+        The points of :func:`hsreject.draw_sample`, labelled, or their file. Points that nobody
+        could label or has labelled count as errors where they are kept, which keeps the promise;
+        those after the last labelled one, in the order of the draw, are left out. Unlabelled points
+        of a climb are still asked for. An array holds reference labels on
+        the grid of the map, 0 where not sampled, and is trusted to be what the caller says: every
+        pixel of the map had the same chance to be in it, independently of where it lies, of its
+        label and of its confidence, and none was used to train, tune or choose the map.
+    max_error, confidence_level : float in (0, 1), optional
+        Share of wrong pixels among the kept ones that is allowed, and 1 - delta: 0.05 and 0.9, or
+        what a climb was planned for, which cannot be changed.
+    exclude : DataArray or array of int, dims (y, x), optional
+        Not 0 at training pixels. The promise is about the others. A sample that holds some is
+        refused. If a random sample was drawn without them, they need not be given again.
+    predicted : DataArray or array, dims (y, x), optional
+        Chance of each label to be wrong (:func:`hsreject.predicted_error`): the sequence of a
+        sample that was drawn at once begins where this prediction lets it come far.
+    assume_random : bool
+        Take points of unknown origin, or of a sample drawn from another map, for a simple random
+        sample of this map, as an array is.
+
+    Returns
+    -------
+    Certificate
+        Its `threshold` is None where nothing can be certified.
+
+    See Also
+    --------
+    hsreject.draw_sample : the pixels to label.
+    hsreject.assess : estimates accuracies and areas.
+    hsreject.expected_coverage : what to expect.
+
+    References
+    ----------
+    Angelopoulos, A. N., Bates, S., Candes, E. J., Jordan, M. I. and Lei, L. (2021). Learn then
+    Test: calibrating predictive algorithms to achieve risk control.
+
+    Examples
+    --------
+    A map whose most confident 60 % are right:
+
+    >>> import numpy as np
+    >>> import hsreject as hr
+    >>> confidence = np.linspace(0, 1, 10_000).reshape(100, 100)
+    >>> truth = np.ones((100, 100), dtype=int)
+    >>> label = np.where(confidence < 0.4, 2, 1)
+    >>> sample = hr.draw_sample(label, 500).with_reference(truth)
+    >>> certificate = hr.certify(label, confidence, sample)
+    >>> certificate.coverage, round(certificate.threshold, 2), certificate.n_errors
+    (0.6, 0.4, 0)
+    >>> certificate.apply(label, confidence).rejected_fraction
+    0.4
+    """
+    if confidence is None and np.ndim(label) != 3:
+        raise InputError(
+            "Give a confidence beside the label map, or a stack (operating_point, y, x) of maps "
+            f"with rejection (got the shape {np.shape(label)})."
+        )
+    maps = [labels_of(one) for one in (label if confidence is None else [label])]
+    frame = Frame.of(maps[0], confidence, exclude)
+    points = given_sample(sample, frame.label, assume_random=assume_random)
+    excluded = ~frame.inside & (frame.label.values != NODATA)
+    n_training = int(np.count_nonzero(excluded[points.row, points.column]))
+    if n_training:
+        raise InputError(
+            f"{n_training} of the {len(points)} sampled pixels are training pixels, of which the "
+            "map knows the class. Draw the sample without them (exclude=train, --exclude)."
+        )
+    facts = {
+        "map_id": "".join(map_id(one, frame.confidence) for one in maps),
+        "shape": frame.label.shape,
+        "design": points.kind or RANDOM,
+        "stacked": confidence is None,
+    }
+    asked = {"max_error": max_error, "confidence_level": confidence_level}
+    if points.kind == CLIMB:
+        plan = climb_plan(points, frame)
+        for name, share in asked.items():
+            if share not in {None, getattr(plan, name)}:
+                raise InputError(
+                    f"{name} is {getattr(plan, name):g} in the plan of this climb and cannot be "
+                    f"changed after the draw (got {share:g}). Leave it out, or draw a new sample."
+                )
+        certificate_of = partial(_climbed, climbs=map_climbs(plan, frame), plan=plan, facts=facts)
+    else:
+        points = _points(points, maps, assume_random=assume_random)
+        alpha = check_share("max_error", 0.05 if max_error is None else max_error)
+        level = 0.9 if confidence_level is None else confidence_level
+        delta = 1 - check_share("confidence_level", level)
+        n_looks = 1 if points.design is None else max(len(points.design.looks), 1)
+        drawn = "a simple random sample, as the caller says"
+        if points.design is not None and not assume_random:
+            kind = "simple random" if points.kind == RANDOM else points.kind
+            drawn = f"a {kind} sample drawn by hsreject, seed {points.design.seed}"
+        certificate_of = partial(
+            _tested,
+            regions=Stack.of(maps, frame) if confidence is None else frame.regions(),
+            terms=Terms(len(points), alpha, delta / n_looks),
+            predicted=predicted,
+            facts=facts | {"drawn": drawn},
+        )
+    certificate, unclear = certificate_of(points), points.reference == CANNOT_TELL
+    if not unclear.any():
+        return certificate
+    right = replace(points, reference=np.where(unclear, points.label, points.reference))
+    return replace(certificate, coverage_if_right=certificate_of(right).coverage)
+
+
+def _points(points: Sample, maps: list[xr.DataArray], *, assume_random: bool) -> Sample:
+    """Return the points drawn at once that count, or say why they cannot certify anything."""
+    if points.kind == STRATIFIED and (assume_random or len(maps) > 1):
+        raise InputError(
+            "A stratified sample certifies thresholds of the map that it was drawn from, and it is "
+            "not a simple random one. Draw a sample with design='random' or 'climb'."
+        )
+    if points.design is not None and not assume_random:
+        if points.design.map_id not in {map_id(one) for one in maps}:
+            raise InputError(
+                f"The sample was drawn from another map ({points.design.map_id}) than this one "
+                f"({map_id(maps[0])}), which may have learned from it. {WAY_OUT}"
+            )
+        looks, last = points.design.looks, int(points.id[points.labelled].max(initial=0))
+        if looks and last not in looks:
+            raise InputError(
+                f"{last} of {len(points)} points are labelled, but looks at this sample were "
+                f"planned after {', '.join(map(str, looks))} labels. Looking at other times until "
+                "it works breaks the promise: label on to the next look."
+            )
+        n_after = int(np.count_nonzero(points.id > last))
+        if n_after and not looks:
+            _warn(
+                f"The last {n_after} of {len(points)} points have no reference: the first {last} "
+                "are taken for the sample. This is right if labelling did not end because of what "
+                "had been found, and nobody looks a second time; plan looks, or a climb, to look "
+                "more often."
+            )
+        points = points.select(points.id <= last)
+    n_open = int(np.count_nonzero(~points.labelled))
+    if n_open:
+        _warn(
+            f"{n_open} of {len(points)} points have no reference: they count as errors where they "
+            "are kept."
+        )
+    return points
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, HsrejectWarning, stacklevel=4)
+
+
+def _tested(
+    points: Sample,
+    *,
+    regions: Regions,
+    terms: Terms,
+    predicted: xr.DataArray | NDArray[Any] | None,
+    facts: dict[str, Any],
+) -> Certificate:
+    """Return what a fixed sequence of tests certifies, from a start that no label decides."""
+    errors, sizes, n_all = regions.predicted_errors(predicted), regions.sizes, regions.n_all
+    keep, wrong = regions.answers(points.row, points.column, points.reference)
+    n_hidden = 0 if points.design is None else max(n_all - points.design.n_pixels, 0)
+    if terms.max_error * n_hidden > _MOST_HIDDEN:
+        raise InputError(
+            f"{n_hidden} pixels could not be drawn, too many to promise anything without knowing "
+            "which. Exclude the same pixels as for the draw (exclude=, --exclude)."
+        )
+    n_thinned, density = np.zeros_like(sizes), np.full(sizes.size, len(points) / n_all)
+    if points.kind == STRATIFIED:
+        left, n_thinned, density = _thinned(points, regions)
+        keep = keep & left
+    # No label may decide where to begin. Without a prediction it is where the sample will probably
+    # hold half as many points again as could pass without a single error.
+    expected = sizes * density
+    enough = np.flatnonzero(expected >= 1.5 * least_points(terms.max_error, terms.delta))
+    otherwise = int(enough[0]) if enough.size else sizes.size - 1
+    tests: list[Look] = []
+    # Fixed-sequence testing: every test may spend all of delta, because the first that fails is the
+    # last. A broken promise needs the first bad region of a fixed order to pass.
+    start = start_of(sizes, errors, terms, looks=expected[:, None], otherwise=otherwise)
+    for at in range(start, sizes.size):
+        look = replace(
+            Look.at(regions, at),
+            n_kept=int(keep[at].sum()),
+            n_errors=int((keep[at] & wrong[at]).sum()),
+            n_thinned=int(n_thinned[at]),
+            density=float(density[at]) if n_thinned[at] else 0.0,
+        )
+        tests.append(look.judged(terms, climb=False, n_hidden=n_hidden))
+        if not tests[-1].passed:
+            break
+    certificate = Certificate(
+        max_error=terms.max_error,
+        confidence_level=1 - terms.delta,
+        n_points=len(points),
+        n_pixels=n_all - n_hidden,
+        tests=tuple(tests),
+        n_hidden=n_hidden,
+        n_cannot_tell=int(np.count_nonzero(points.reference == CANNOT_TELL)),
+        **facts,
+    )
+    if certificate.threshold is not None:
+        return replace(certificate, lost_classes=_lost_classes(regions, certificate.threshold))
+    if certificate.stacked:
+        return certificate
+    start = climb_start(regions, errors, terms)
+    rate = cautious_rate(regions, points, start)
+    n_needed, error = ways_out(int(sizes[start]), rate, terms, most=n_all)
+    return replace(certificate, n_needed=n_needed, smallest_error=error)
+
+
+def _thinned(
+    points: Sample, regions: Regions
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.float64]]:
+    """Return which points (region, point) are left of one density, how many, and that density.
+
+    The density is that of the sparsest stratum which a region touches; of the other strata the
+    first points, in the order of the draw, are kept.
+    """
+    _, first, stratum, n_drawn = np.unique(
+        points.stratum, return_index=True, return_inverse=True, return_counts=True
+    )
+    n_pixels, label = points.stratum_pixels[first], points.label[first]
+    rank = np.empty(len(points), dtype=np.int64)  # within its stratum, in the order of the draw
+    order = np.lexsort((points.id, stratum))
+    rank[order] = np.arange(len(points)) - np.repeat(np.cumsum(n_drawn) - n_drawn, n_drawn)
+    # a region touches a stratum if it keeps its most confident pixel
+    frame = regions.frame
+    in_stratum = [frame.inside & (frame.label.values == value) for value in label]
+    surest = [np.max(frame.levels[-1], where=mask, initial=-np.inf) for mask in in_stratum]
+    touched = (np.array(surest) >= regions.thresholds[:, None]) & (label != REJECTED)
+    # Strata were sampled at different densities. The sparsest one in a region sets the density for
+    # all: then every pixel of the region had the same chance, as in a random sample.
+    share = np.where(touched, n_drawn / n_pixels, np.inf).min(axis=1, keepdims=True)
+    quota = np.where(touched, np.floor(share * n_pixels + 1e-9), 0).astype(np.int64)
+    density = np.where(touched, quota / n_pixels, np.inf).min(axis=1)
+    return rank < quota[:, stratum], quota.sum(axis=1), density
+
+
+def _lost_classes(regions: Regions, threshold: float) -> tuple[str, ...]:
+    """Return the names of classes that lost more than nine tenths of their pixels."""
+    counts = np.bincount(regions.kept_labels(regions.thresholds[-1]).ravel())
+    left = np.bincount(regions.kept_labels(threshold).ravel(), minlength=counts.size)
+    gone = [int(value) for value in np.flatnonzero(left < 0.1 * counts) if value != REJECTED]
+    return tuple(map(schema.class_table(regions.frame.label).completed(gone).name_of, gone))
+
+
+def _climbed(
+    sample: Sample, *, climbs: list[Climb], plan: Design, facts: dict[str, Any]
+) -> Certificate:
+    """Return how far a climb, or those of the classes, has come with the labels that there are."""
+    used_up = len(sample) >= plan.n_points and bool(sample.labelled.all())
+    frame = climbs[0].regions.frame
+    drawn = f"a climb drawn by hsreject, seed {plan.seed}"
+    parts, kept_pixels = [], np.zeros(frame.label.shape, dtype=bool)
+    for climb in climbs:
+        walk, regions = climb.walk(climb.outcome(sample)), climb.regions
+        finished = used_up or not walk.asked.size
+        mine = sample.select(regions.depth[sample.row, sample.column] < regions.sizes.size)
+        part = Certificate(
+            max_error=plan.max_error,
+            confidence_level=1 - climb.terms.delta,
+            n_points=int(np.count_nonzero(mine.labelled)),
+            n_pixels=regions.n_all,
+            drawn=drawn,
+            tests=tuple(look for look in walk.looks if look.n_kept),
+            n_planned=climb.terms.n,
+            finished=finished,
+            n_more=None if finished else walk.n_more,
+            n_cannot_tell=int(np.count_nonzero(mine.reference == CANNOT_TELL)),
+            per_class=plan.per_class,
+            class_value=regions.node or 0,
+            class_name="" if regions.node is None else frame.nodes.name_of(regions.node),
+            **facts,
+        )
+        if part.threshold is not None:
+            kept_pixels |= regions.kept_labels(part.threshold) != REJECTED
+        elif finished:
+            rate = cautious_rate(regions, sample, climb.start)
+            error = ways_out(int(regions.sizes[climb.start]), rate, climb.terms, most=0)[1]
+            part = replace(part, smallest_error=error)
+        parts.append(part)
+    if not plan.per_class:
+        threshold = parts[0].threshold
+        lost = () if threshold is None else _lost_classes(climbs[0].regions, threshold)
+        return replace(parts[0], lost_classes=lost)
+    errors = [one.smallest_error for one in parts if one.smallest_error]
+    return replace(
+        parts[0],
+        confidence_level=plan.confidence_level,
+        n_points=int(np.count_nonzero(sample.labelled)),
+        n_pixels=frame.n_pixels,
+        tests=(),
+        n_planned=plan.n_points,
+        finished=all(one.finished for one in parts),
+        n_more=min((one.n_more for one in parts if one.n_more), default=None),
+        smallest_error=min(errors, default=None),
+        n_cannot_tell=int(np.count_nonzero(sample.reference == CANNOT_TELL)),
+        by_class=tuple(parts),
+        n_promised=int(np.count_nonzero(kept_pixels)),
+        class_value=0,
+        class_name="",
+    )

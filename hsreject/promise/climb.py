@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import bdtr, gammaln
-from scipy.stats import hypergeom
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,6 +45,23 @@ def least_points(max_error: float, delta: float) -> float:
     return math.log(delta) / math.log1p(-max_error)
 
 
+def too_many(n_pixels: int, max_error: float) -> int:
+    """Return the smallest number of wrong pixels that breaks the promise: floor(alpha N) + 1."""
+    return math.floor(max_error * n_pixels + ROUNDING) + 1
+
+
+def hypergeometric(k: Any, n_pixels: int, n_wrong: Any, n_drawn: int) -> NDArray[np.float64]:
+    """Return the chance of k wrong pixels among those drawn; SciPy's is five times slower."""
+
+    def log_choose(n: Any, k: Any) -> Any:
+        return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+
+    with np.errstate(invalid="ignore"):  # infinite, or the difference of two, where it cannot be
+        logarithm = log_choose(n_wrong, k) + log_choose(n_pixels - n_wrong, n_drawn - k)
+        logarithm -= log_choose(n_pixels, n_drawn)
+    return np.asarray(np.exp(np.nan_to_num(logarithm, nan=-np.inf)))
+
+
 @dataclass(frozen=True)
 class Terms:
     """What is to be promised, and with how many labels."""
@@ -55,10 +72,9 @@ class Terms:
 
     @cached_property
     def looks(self) -> tuple[int, ...]:
-        """After how many pixels of a region it is tested.
+        """After how many pixels of a region it is tested; none if n is too small.
 
-        16 geometric steps from what could pass at all, or n / 10, to 0.92 n; none if n is too
-        small.
+        16 geometric steps from what could pass at all, or n / 10, to 0.92 n.
         """
         first = max(least_points(self.max_error, self.delta), self.n / 10)
         last = LAST_LOOK * self.n
@@ -73,8 +89,7 @@ class Terms:
 
     def pass_chance(self, n_pixels: int, rate: float) -> float:
         """Return the chance to pass at the best look, a little less than that to pass at all."""
-        steps = self.boundaries(n_pixels)
-        return max((float(_chance(most, look, rate)) for look, most in steps), default=0.0)
+        return max((_chance(b, look, rate) for look, b in self.boundaries(n_pixels)), default=0.0)
 
 
 @lru_cache(maxsize=4096)
@@ -94,7 +109,7 @@ def boundaries(
     chance of at most delta.
     """
     n_wrong = too_many(n_pixels, max_error)
-    steps = sorted({min(look, n_pixels) for look in looks if look})
+    steps = sorted({min(look, n_pixels) for look in looks})
     if not steps:
         return ()
     # more errors than this never pass, so their chances need not be followed: of hypergeometrics
@@ -105,8 +120,10 @@ def boundaries(
     chance[0] = 1.0
     spent, drawn, passable = 0.0, 0, []
     for look in steps:
-        chance = _drawn_on(chance, n_pixels - drawn, n_wrong, look - drawn)
-        drawn = look
+        before = np.flatnonzero(chance)[:, None]
+        more = np.arange(most + 1) - before
+        added = hypergeometric(more, n_pixels - drawn, n_wrong - before, look - drawn)
+        chance, drawn = chance[before[:, 0]] @ added, look
         whole = look == n_pixels <= looks[-1]
         may_spend = delta if whole else delta * look / looks[-1]
         allowed = np.flatnonzero(spent + np.cumsum(chance) <= may_spend + ROUNDING * delta)
@@ -118,34 +135,6 @@ def boundaries(
     return tuple(passable)
 
 
-def too_many(n_pixels: int, max_error: float) -> int:
-    """Return the smallest number of wrong pixels that breaks the promise: floor(alpha N) + 1."""
-    return math.floor(max_error * n_pixels + ROUNDING) + 1
-
-
-def _drawn_on(
-    chance: NDArray[np.float64], n_pixels: int, n_wrong: int, n_drawn: int
-) -> NDArray[np.float64]:
-    """Return the chances of 0, 1, 2, ... wrong pixels after more draws from the `n_pixels` left.
-
-    After k wrong pixels, `n_wrong` - k are left; more than are in `chance` are not followed.
-    """
-
-    def log_choose(n: Any, k: Any) -> Any:
-        return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
-
-    before = np.flatnonzero(chance)
-    wrong = n_wrong - before[:, None]
-    more = np.arange(chance.size) - before[:, None]
-    with np.errstate(invalid="ignore"):  # gammaln is infinite, or their difference NaN, where
-        logarithm = (  # something cannot be
-            log_choose(wrong, more)
-            + log_choose(n_pixels - wrong, n_drawn - more)
-            - log_choose(n_pixels, n_drawn)
-        )
-    return np.asarray(chance[before] @ np.exp(np.nan_to_num(logarithm, nan=-np.inf)))
-
-
 @dataclass(frozen=True)
 class Look:
     """A look at a region: how many of its pixels were looked at, and how many of those are wrong.
@@ -154,7 +143,6 @@ class Look:
     and `n_kept` and `n_errors` count these.
     """
 
-    region: int  # its number
     threshold: float  # the smallest confidence kept, or the position of the map in its stack
     n_pixels: int  # of the region
     coverage: float  # the share of all pixels that these are
@@ -165,10 +153,10 @@ class Look:
     density: float = 0.0
 
     @classmethod
-    def at(cls, regions: Any, region: int) -> Look:
+    def at(cls, regions: Regions, region: int) -> Look:
         """Return a region that nobody has looked at yet."""
         threshold, size = float(regions.thresholds[region]), int(regions.sizes[region])
-        return cls(region, threshold, size, size / regions.n_all)
+        return cls(threshold, size, size / regions.n_all)
 
     @property
     def passed(self) -> bool:
@@ -178,44 +166,70 @@ class Look:
     def judged(self, terms: Terms, *, climb: bool, n_hidden: int = 0) -> Look:
         """Return the look with its boundary: that of a climb, or of a sample drawn at once.
 
-        Of a simple random sample it is the largest b with P[H(N, M, n) <= b] <= delta, where H is
-        hypergeometric. Of a stratified sample thinned to a density d, wrong pixels among the m
-        points left are a sum of independent draws with a mean of at least d M, so that, by
-        Hoeffding (1956), it is the largest b <= d M - 1 with P[Bin(m, d M / m) <= b] <= delta.
-        Where up to `n_hidden` pixels could not be drawn, the smallest of all that may be counts.
+        The latter is the largest b for which a chance of at most delta is left to see b errors or
+        fewer, if the promise were broken. Where up to `n_hidden` pixels could not be drawn, the
+        smallest of all that may be counts.
         """
-        alpha, fewest = terms.max_error, too_many(max(self.n_pixels - n_hidden, 0), terms.max_error)
         if climb:
             boundary = dict(terms.boundaries(self.n_pixels)).get(self.n_kept, -1)
-        elif self.n_thinned:
-            most = np.arange(math.floor(self.density * fewest - 1) + 1)
-            chance = _chance(most, self.n_thinned, min(self.density * fewest / self.n_thinned, 1.0))
-            boundary = int((chance <= terms.delta + ROUNDING).sum()) - 1
-        else:
-            # of regions that break the promise with as many wrong pixels, the largest is the worst
-            numbers = range(fewest, too_many(self.n_pixels, alpha) + 1)
-            sizes = {min(self.n_pixels, math.ceil(m / alpha - ROUNDING) - 1) for m in numbers}
-            looks = (boundaries(size, (self.n_kept,), alpha, terms.delta) for size in sizes)
-            boundary = min(one[0][1] if one else -1 for one in looks)
-        return replace(self, boundary=boundary)
+            return replace(self, boundary=boundary)
+        alpha, smallest = terms.max_error, max(self.n_pixels - n_hidden, 0)
+        numbers = range(too_many(smallest, alpha), too_many(self.n_pixels, alpha) + 1)
+        # of regions that break the promise with as many wrong pixels, the largest is the worst
+        sizes = [min(self.n_pixels, math.ceil(n / alpha - ROUNDING) - 1) for n in numbers]
+        chances = (self._chances(*case) for case in zip(numbers, sizes, strict=True))
+        n_passing = ((one <= terms.delta * (1 + ROUNDING)).sum() for one in chances)
+        return replace(self, boundary=int(min(n_passing)) - 1)
+
+    def _chances(self, n_wrong: int, n_pixels: int) -> NDArray[np.float64]:
+        """Return the chances of at most 0, 1, 2, ... errors, were so many pixels wrong.
+
+        Of a simple random sample they are hypergeometric. Of a stratified sample thinned to a
+        density d, errors among the m points left are a sum of independent draws with a mean of
+        d M, so that Bin(m, d M / m) bounds the chance of at most d M - 1 (Hoeffding 1956).
+        """
+        errors = np.arange(self.n_kept + 1)
+        if not self.n_thinned:
+            n_drawn = min(self.n_kept, n_pixels)
+            return np.cumsum(hypergeometric(errors, n_pixels, n_wrong, n_drawn))
+        mean = self.density * n_wrong
+        chance = bdtr(errors, self.n_thinned, min(mean / self.n_thinned, 1.0))
+        return np.where(errors > mean - 1, 1.0, chance)
 
     def upper_bound(self, delta: float) -> float:
         """Return the upper confidence bound of the share of wrong pixels, for this region alone.
 
         The largest number of wrong pixels that leave a chance above delta for so few errors.
         """
-        low, high = self.n_errors, self.n_pixels - (self.n_kept - self.n_errors)
-        while low < high:
-            middle = (low + high + 1) // 2
-            mean = self.density * middle
-            if not self.n_thinned:
-                chance = hypergeom.cdf(self.n_errors, self.n_pixels, middle, self.n_kept)
-            elif self.n_errors > mean - 1:
-                chance = 1.0
-            else:
-                chance = _chance(self.n_errors, self.n_thinned, min(mean / self.n_thinned, 1.0))
-            low, high = (middle, high) if chance > delta else (low, middle - 1)
-        return low / self.n_pixels
+        n_right = self.n_kept - self.n_errors
+        possible = range(self.n_errors + 1, self.n_pixels - n_right + 1)
+
+        def is_excluded(n_wrong: int) -> bool:
+            return bool(self._chances(n_wrong, self.n_pixels)[self.n_errors] <= delta)
+
+        n_possible = bisect_left(possible, x=True, key=is_excluded)
+        return (self.n_errors + n_possible) / self.n_pixels
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """How far a climb has come with the labels that there are."""
+
+    looks: tuple[Look, ...]  # the last one has failed or waits for labels, unless all have passed
+    asked: NDArray[np.intp]  # places in the random order to label for the next look; none at an end
+    n_more: int | None = None  # labels that are likely to certify one more region; None if none are
+
+    @property
+    def n_certified(self) -> int:
+        """Pixels of the last region that passed; 0 where none did."""
+        return max((look.n_pixels for look in self.looks if look.passed), default=0)
+
+    @property
+    def gain_per_label(self) -> float:
+        """How many pixels a label is likely to certify; -1 at the end."""
+        if not self.asked.size:
+            return -1.0
+        return (self.looks[-1].n_pixels - self.n_certified) / self.n_more if self.n_more else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,11 +269,23 @@ class Climb:
         looks: list[Look] = []
         for region in range(self.start, self.regions.sizes.size):
             places, look = self.places[region], Look.at(self.regions, region)
-            n_open, n_wrong = _counted(outcome[places], region)
-            for n_looked, boundary in self.terms.boundaries(look.n_pixels):
+            known = outcome[places]
+            # how many of the first 0, 1, 2, ... pixels are open, and how many wrong in this region
+            n_open = np.append(0, np.cumsum(known == OPEN))
+            n_wrong = np.append(0, np.cumsum((known >= WRONG) & (known <= region)))
+            steps = self.terms.boundaries(look.n_pixels)
+            for n_looked, boundary in steps:
                 if n_open[n_looked]:
-                    first = places[:n_looked]
-                    return Walk(self, outcome, (*looks, look), first[outcome[first] == OPEN])
+                    # at the error rate seen so far; before any label, half of what is allowed
+                    n_seen = places.size - n_open[-1] + 1 / self.terms.max_error
+                    rate = (n_wrong[-1] + 0.5) / n_seen
+                    enough = (
+                        int(n_open[n])
+                        for n, b in steps
+                        if n_open[n] and _chance(b - n_wrong[n], n_open[n], rate) >= _LIKELY
+                    )
+                    asked = places[:n_looked][known[:n_looked] == OPEN]
+                    return Walk((*looks, look), asked, next(enough, None))
                 n_errors = int(n_wrong[n_looked])
                 look = replace(look, n_kept=n_looked, n_errors=n_errors, boundary=boundary)
                 if look.passed:
@@ -267,61 +293,12 @@ class Climb:
             looks.append(look)
             if not look.passed:
                 break
-        return Walk(self, outcome, tuple(looks), np.empty(0, dtype=np.intp))
+        return Walk(tuple(looks), np.empty(0, dtype=np.intp))
 
 
-@dataclass(frozen=True, eq=False)
-class Walk:
-    """How far a climb has come with the labels that there are."""
-
-    climb: Climb
-    outcome: NDArray[np.int8]  # what is known of its pixels
-    looks: tuple[Look, ...]  # the last one has failed or waits for labels, unless all have passed
-    asked: NDArray[np.intp]  # places in the random order to label for the next look; none at an end
-
-    @property
-    def n_certified(self) -> int:
-        """Pixels of the last region that passed; 0 where none did."""
-        return max((look.n_pixels for look in self.looks if look.passed), default=0)
-
-    @cached_property
-    def n_more(self) -> int | None:
-        """How many more labels are likely to certify one more region; None if none are.
-
-        Those of the first look that passes with a chance of at least 1/2 at the error rate seen so
-        far in its region; before any label, half of what is allowed.
-        """
-        if not self.asked.size:
-            return None
-        region, terms = self.looks[-1].region, self.climb.terms
-        n_open, n_wrong = _counted(self.outcome[self.climb.places[region]], region)
-        rate = (n_wrong[-1] + 0.5) / (n_open.size - 1 - n_open[-1] + 1 / terms.max_error)
-        for look, boundary in terms.boundaries(self.looks[-1].n_pixels):
-            if n_open[look] and _chance(boundary - n_wrong[look], n_open[look], rate) >= _LIKELY:
-                return int(n_open[look])
-        return None
-
-    @property
-    def gain_per_label(self) -> float:
-        """How many pixels a label is likely to certify; -1 at the end."""
-        if not self.asked.size:
-            return -1.0
-        return (self.looks[-1].n_pixels - self.n_certified) / self.n_more if self.n_more else 0.0
-
-
-def _counted(outcome: NDArray[np.int8], region: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many of the first 0, 1, 2, ... pixels are open, and how many wrong in a region."""
-    counts = np.zeros((2, outcome.size + 1), dtype=np.int64)
-    np.cumsum(outcome == OPEN, out=counts[0, 1:])
-    np.cumsum((outcome >= WRONG) & (outcome <= region), out=counts[1, 1:])
-    return counts[0], counts[1]
-
-
-def _chance(
-    most: int | NDArray[np.int64], n: int, rate: float | NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _chance(most: int, n: int, rate: float) -> float:
     """Return the chance of at most this many errors among n pixels."""
-    return np.where(np.less(most, 0), 0.0, bdtr(np.maximum(most, 0.0), int(n), rate))
+    return float(bdtr(most, n, rate)) if most >= 0 else 0.0
 
 
 def first_batch(climbs: Sequence[Climb], *, n: int) -> NDArray[np.intp]:
@@ -345,7 +322,8 @@ def next_batch(
     in larger batches. At most n are handed out, and at most a quarter of the `n_left` labels that
     may still be made (or 10, if that is more), to keep some for later.
     """
-    walks = [climb.walk(one.copy()) for climb, one in zip(climbs, outcomes, strict=True)]
+    known = [outcome.copy() for outcome in outcomes]
+    walks = [climb.walk(outcome) for climb, outcome in zip(climbs, known, strict=True)]
     count = min(n, n_left, max(-(-n_left // 4), _FEWEST))
     batch = [np.empty(0, dtype=np.intp)]
     while count > 0:
@@ -355,10 +333,10 @@ def next_batch(
         places = best.asked[:count]
         batch.append(places)
         count -= places.size
-        for number, walk in enumerate(walks):
-            walk.outcome[places] = RIGHT
-            if np.isin(places, walk.asked).any():
-                walks[number] = walk.climb.walk(walk.outcome)
+        for number, climb in enumerate(climbs):
+            known[number][places] = RIGHT
+            if np.isin(places, walks[number].asked).any():
+                walks[number] = climb.walk(known[number])
     return np.concatenate(batch)
 
 
@@ -384,7 +362,7 @@ def start_of(
     error: NDArray[np.float64] | None,
     terms: Terms,
     *,
-    looks: NDArray[np.float64],
+    looks: NDArray[Any],
     otherwise: int,
 ) -> int:
     """Return the region to begin with, given the share of wrong pixels predicted for each.
@@ -415,48 +393,53 @@ def start_of(
 
 def climb_start(regions: Regions, error: NDArray[np.float64] | None, terms: Terms) -> int:
     """Return the region that a climb begins with: 10 % without a prediction."""
-    sizes, looks = regions.sizes, np.array(terms.looks, dtype=np.float64)
+    sizes = regions.sizes
     tenth = int(np.searchsorted(sizes, _START_WITHOUT_PREDICTION * regions.n_all))
     otherwise = min(tenth, sizes.size - 1) if error is None else int(np.argmin(error))
-    looks = np.broadcast_to(looks, (sizes.size, looks.size))
+    looks = np.tile(np.array(terms.looks, dtype=np.float64), (sizes.size, 1))
     return start_of(sizes, error, terms, looks=looks, otherwise=otherwise)
 
 
-def cautious_rate(wrong: NDArray[np.bool_], rank: NDArray[np.float64], share: float) -> float:
-    """Return an error rate that the most confident `share` of a map hardly exceeds.
+def cautious_rate(regions: Regions, sample: Sample, start: int) -> float:
+    """Return an error rate that the region which a climb begins with hardly exceeds.
 
-    The rank of a labelled pixel is 0 for the most confident of all and 1 for the last one. It is
-    the larger of two: the rate among the 50 most confident labelled pixels, and the upper limit (95
+    The larger of two: the rate among the 50 most confident labelled pixels, and the upper limit (95
     %, by likelihood ratio) of errors that grow as a power of the rank, from not at all to its cube.
     The first does not believe in a trend, the second not in a few pixels that happened to be right.
     """
+    keep, all_wrong = regions.answers(sample.row, sample.column, sample.reference)
+    # each labelled point counts in the smallest region around it, at the middle of its ring
+    used = np.flatnonzero(keep[-1] & sample.labelled)
+    depth = keep.argmax(axis=0)[used]
+    middle = (regions.sizes - np.diff(regions.sizes, prepend=0) / 2) / regions.n_all
+    wrong, rank = all_wrong[depth, used], middle[depth]  # 0 for the most confident of all
     surest = wrong[np.argsort(rank)][:50]
     power, total = np.linspace(0, 3, 31)[:, None, None], np.geomspace(0.002, 0.9, 60)[:, None]
     chance = np.clip(total * (1 + power) * rank**power, 1e-6, 1 - 1e-6)
     likelihood = np.log(np.where(wrong, chance, 1 - chance)).sum(axis=-1)
     plausible = likelihood > likelihood.max() - 1.645**2 / 2
-    rate = (total * share**power)[..., 0]
+    rate = (total * float(regions.sizes[start] / regions.n_all) ** power)[..., 0]
     return float(max(rate[plausible].max(), (surest.sum() + 0.5) / (surest.size + 1)))
 
 
-def labels_needed(n_pixels: int, rate: float, terms: Terms, *, most: int) -> int | None:
-    """Return how many labels, more than planned, almost surely certify a region, to two digits.
+def ways_out(
+    n_pixels: int, rate: float, terms: Terms, *, most: int
+) -> tuple[int | None, float | None]:
+    """Return what almost surely certifies a region at some error rate, with a chance of 0.9.
 
-    With a chance of 0.9 at some error rate; None if `most` are not enough.
+    That is a number of labels, to two digits, above the planned one and up to `most`, and the
+    smallest larger percentage of errors with as many labels as planned; None for neither.
     """
+
+    def passes(**changes: Any) -> bool:
+        return replace(terms, **changes).pass_chance(n_pixels, rate) >= _NEARLY_SURE
+
+    percentages = range(math.floor(100 * terms.max_error + ROUNDING) + 1, 100)
+    error = next((one / 100 for one in percentages if passes(max_error=one / 100)), None)
     size = max(terms.n, least_points(terms.max_error, terms.delta))
     while (size := 1.1 * size) <= most:
         digits = int(10 ** max(math.floor(math.log10(size)) - 1, 0))
         n = min(digits * math.ceil(size / digits), most)
-        if replace(terms, n=n).pass_chance(n_pixels, rate) >= _NEARLY_SURE:
-            return n
-    return None
-
-
-def smallest_error(n_pixels: int, rate: float, terms: Terms) -> float | None:
-    """Return the smallest larger percentage that as many labels almost surely certify."""
-    for percentage in range(math.floor(100 * terms.max_error + ROUNDING) + 1, 100):
-        larger = replace(terms, max_error=percentage / 100)
-        if larger.pass_chance(n_pixels, rate) >= _NEARLY_SURE:
-            return percentage / 100
-    return None
+        if passes(n=n):
+            return n, error
+    return None, error

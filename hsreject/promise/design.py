@@ -1,4 +1,4 @@
-"""Drawing a sample: at random, by strata, or step by step where a promise is decided."""
+"""Designs: which pixels to label, at once or where a promise is decided, and what to expect."""
 
 from __future__ import annotations
 
@@ -10,30 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from sklearn.isotonic import IsotonicRegression
 
 from hsreject.errors import InputError
+from hsreject.measures.curve import counts_of
 from hsreject.promise.climb import (
     LAST_LOOK,
     RIGHT,
+    WRONG,
     Climb,
     Terms,
     climb_start,
     first_batch,
+    labelled,
     least_points,
     next_batch,
 )
-from hsreject.promise.frame import (
-    CLASS_COVERAGES,
-    COVERAGES,
-    NODATA,
-    Frame,
-    check_share,
-    map_id,
-    percent,
-)
+from hsreject.promise.frame import NODATA, Frame, check_share, map_id, percent
 from hsreject.promise.sample import CLIMB, EACH, RANDOM, STRATIFIED, TOGETHER, Design, Sample
 from hsreject.registry import check_choice, check_count
 from hsreject.sampling.draws import random_keys
+from hsreject.schema import as_map
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -129,10 +126,16 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
             f"n must be at most {frame.n_pixels}, the number of pixels with data that are not "
             f"excluded (got {n})."
         )
-    plan = Design(design, n, frame.n_pixels, int(seed), map_id(frame.label))
+    ascending = all(first < second for first, second in pairwise((0, *looks)))
+    if looks and (design != RANDOM or not ascending or looks[-1] != n):
+        raise InputError(
+            "looks are ascending numbers of labels of a random sample, the last one n, such as "
+            f"({n // 2}, {n}) (got {tuple(looks)})."
+        )
+    looks = tuple(map(int, looks))
+    plan = Design(design, n, frame.n_pixels, int(seed), map_id(frame.label), looks)
     if design != CLIMB:
-        _check_looks(looks, plan)
-        return _drawn_at_once(replace(plan, looks=tuple(map(int, looks))), frame)
+        return _drawn_at_once(plan, frame)
     plan = replace(
         plan,
         ranking_id=frame.ranking_id,
@@ -142,27 +145,16 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
     )
     climbs = map_climbs(plan, frame, predicted)
     plan = replace(plan, starts=tuple(climb.start for climb in climbs))
-    places = first_batch(climbs, n=n)
-    return Sample.at(climbs[0].pixels[places], frame.label, plan)
-
-
-def _check_looks(looks: Sequence[int], plan: Design) -> None:
-    ascending = all(first < second for first, second in pairwise((0, *looks)))
-    if looks and (plan.kind != RANDOM or not ascending or looks[-1] != plan.n_points):
-        raise InputError(
-            "looks are ascending numbers of labels of a random sample, the last one n, such as "
-            f"({plan.n_points // 2}, {plan.n_points}) (got {tuple(looks)})."
-        )
+    return Sample.at(climbs[0].pixels[first_batch(climbs, n=n)], frame.label, plan)
 
 
 def _drawn_at_once(plan: Design, frame: Frame) -> Sample:
     """Return a random or stratified sample; a random one has one stratum."""
     n, seed, inside = plan.n_points, plan.seed, np.flatnonzero(frame.inside)
-    if plan.kind == RANDOM:
-        labels, of_pixel = np.array([NODATA]), np.zeros(inside.size, dtype=np.intp)
-    else:
-        labels, of_pixel = np.unique(frame.label.values.flat[inside], return_inverse=True)
-    sizes = np.bincount(of_pixel)
+    strata = np.full(inside.size, NODATA)
+    if plan.kind == STRATIFIED:
+        strata = frame.label.values.flat[inside]
+    labels, of_pixel, sizes = np.unique(strata, return_inverse=True, return_counts=True)
     counts = np.array([n]) if plan.kind == RANDOM else _allocation(sizes, n)
     draws = [
         inside[of_pixel == stratum][_distinct(int(counts[stratum]), int(size), seed, int(label))]
@@ -226,13 +218,26 @@ def map_climbs(
 
     A plan without starts gets them: from the predicted error (y, x), if there is one.
     """
-    nodes = frame.nodes.values if plan.per_class else (None,)
-    coverages = CLASS_COVERAGES if plan.per_class else COVERAGES
-    terms = _terms(plan, len(nodes))
+    parts = [frame.regions(node) for node in (frame.nodes.values if plan.per_class else (None,))]
+    n, delta = plan.n_points, 1 - plan.confidence_level
+    if plan.per_class:
+        check_choice("per_class", plan.per_class, (TOGETHER, EACH))
+        delta /= len(parts) if plan.per_class == TOGETHER else 1
+    least = math.ceil(least_points(plan.max_error, delta) / LAST_LOOK)
+    if plan.per_class:
+        n = max(-(-2 * n // len(parts)), least)
+    if n < least:
+        raise InputError(
+            f"n must be at least {least} for a promise of {percent(plan.max_error)} with "
+            f"{percent(plan.confidence_level)} confidence (got {n}): fewer labels prove nothing, "
+            "even if all are right."
+        )
+    terms = Terms(n, plan.max_error, delta)
     flat = np.flatnonzero(frame.inside)
-    key = random_keys(flat.size, plan.seed, _CLIMB)
-    parts = [frame.regions(coverages, node) for node in nodes]
-    depths = [regions.depth(frame.inside) for regions in parts]
+    key, depths = (
+        random_keys(flat.size, plan.seed, _CLIMB),
+        [one.depth[frame.inside] for one in parts],
+    )
     # of each ring between two regions, only a few pixels can be among the first of a region
     first = [
         ring[np.argsort(key[ring])[: terms.looks[-1]]]
@@ -248,24 +253,6 @@ def map_climbs(
         Climb(regions, start, terms, depth[order], flat[order])
         for regions, start, depth in zip(parts, starts, depths, strict=True)
     ]
-
-
-def _terms(plan: Design, n_climbs: int) -> Terms:
-    """Return the labels that each climb plans with, and its part of 1 - confidence level."""
-    n, delta = plan.n_points, 1 - plan.confidence_level
-    if plan.per_class:
-        check_choice("per_class", plan.per_class, (TOGETHER, EACH))
-        delta /= n_climbs if plan.per_class == TOGETHER else 1
-    least = math.ceil(least_points(plan.max_error, delta) / LAST_LOOK)
-    if plan.per_class:
-        n = max(-(-2 * n // n_climbs), least)
-    if n < least:
-        raise InputError(
-            f"n must be at least {least} for a promise of {percent(plan.max_error)} with "
-            f"{percent(plan.confidence_level)} confidence (got {n}): fewer labels prove nothing, "
-            "even if all are right."
-        )
-    return Terms(n, plan.max_error, delta)
 
 
 def more_points(
@@ -324,10 +311,8 @@ def more_points(
     climbs, sample = map_climbs(plan, frame), sample.on_map(frame.label)
     outcomes = [climb.outcome(sample, waiting=RIGHT) for climb in climbs]
     places = next_batch(climbs, outcomes, n=n, n_left=plan.n_points - len(sample))
-    if not places.size:
-        return sample
-    first = int(sample.id.max()) + 1
-    return sample.joined(Sample.at(climbs[0].pixels[places], frame.label, plan, first=first))
+    added = Sample.at(climbs[0].pixels[places], frame.label, plan)
+    return sample.joined(replace(added, id=added.id + sample.id.max()))
 
 
 def climb_plan(sample: Sample, frame: Frame) -> Design:
@@ -350,3 +335,172 @@ def climb_plan(sample: Sample, frame: Frame) -> Design:
             "draw. Draw a new sample from this map."
         )
     return plan
+
+
+# What to expect before any label.
+
+
+def predicted_error(
+    confidence: xr.DataArray | NDArray[Any],
+    held_out_confidence: NDArray[Any],
+    held_out_wrong: NDArray[Any],
+    *,
+    sample_weight: NDArray[Any] | None = None,
+) -> xr.DataArray:
+    """Predict how probable it is that a label is wrong, from pixels that did not train the map.
+
+    Held-out pixels, such as the training pixels of a cross-validation, say how often labels of some
+    confidence are wrong: an isotonic regression, which falls as confidence grows. It is a
+    prediction and promises nothing: it only decides where a climb begins.
+
+    Parameters
+    ----------
+    confidence : DataArray or array, dims (y, x)
+        Of the map.
+    held_out_confidence : array
+        Of pixels whose class is known, as ranked by a map that has not learned from them.
+    held_out_wrong : array of bool, or of shares in [0, 1]
+        Which of them have a wrong label.
+    sample_weight : array, optional
+        How many pixels each entry stands for.
+
+    Returns
+    -------
+    DataArray (y, x)
+        In [0, 1], NaN where the confidence is NaN: `predicted` of :func:`hsreject.draw_sample`.
+
+    See Also
+    --------
+    hsreject.expected_coverage : plans with it.
+    hsreject.draw_sample : draws by it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hsreject import predicted_error
+    >>> sure = np.array([0.2, 0.4, 0.6, 0.8])
+    >>> predicted_error(np.array([[0.9, 0.3]]), sure, [True, False, False, False]).values
+    array([[0. , 0.5]])
+    """
+    held_out, wrong = np.ravel(held_out_confidence), np.ravel(held_out_wrong).astype(float)
+    if held_out.size != wrong.size or not held_out.size:
+        raise InputError(
+            "Give a confidence and whether it was wrong for each held-out pixel (got "
+            f"{held_out.size} and {wrong.size})."
+        )
+    confidences = as_map(confidence, name="confidence")
+    regression = IsotonicRegression(increasing=False, out_of_bounds="clip")
+    regression.fit(held_out, wrong, sample_weight=sample_weight)
+    values = confidences.values.astype(np.float64)
+    has_data = np.isfinite(values)
+    values[has_data] = regression.predict(values[has_data])
+    values[~has_data] = np.nan
+    return confidences.copy(data=values).rename("predicted_error").drop_attrs()
+
+
+def error_of_curve(confidence: xr.DataArray | NDArray[Any], curve: xr.Dataset) -> xr.DataArray:
+    """Predict errors as :func:`predicted_error` does, from the rejection curve of held-out pixels.
+
+    Such as the operating points that a model keeps: between two thresholds lie the pixels that one
+    of them keeps and the other rejects.
+    """
+    order = np.argsort(-curve["threshold"].values, kind="stable")
+    counts, threshold = counts_of(curve), curve["threshold"].values[order]
+    # Thresholds fall, so what a point keeps beyond the one before lies between two thresholds.
+    # A lower threshold may turn a right group into a wrong class: no count is negative.
+    right, wrong = (
+        np.maximum(np.diff(column[order].astype(float), prepend=0), 0)
+        for column in (counts.accurate_kept, counts.misclassified_kept)
+    )
+    used, both = np.isfinite(threshold) & (right + wrong > 0), right + wrong
+    share = wrong[used] / both[used]
+    return predicted_error(confidence, threshold[used], share, sample_weight=both[used])
+
+
+def expected_coverage(  # noqa: PLR0913 (a climb, and how often)
+    label: xr.DataArray | NDArray[Any],
+    confidence: xr.DataArray | NDArray[Any],
+    predicted: xr.DataArray | NDArray[Any] | None = None,
+    *,
+    n: Sequence[int] = (100, 200, 400, 800),
+    max_error: Sequence[float] = (0.02, 0.05, 0.1),
+    confidence_level: float = 0.9,
+    exclude: xr.DataArray | NDArray[Any] | None = None,
+    n_draws: int = 20,
+    seed: int = 0,
+) -> xr.DataArray:
+    """Return what coverage to expect of a climb, before any label: a plan for the field work.
+
+    Errors are drawn as predicted, and the climb is climbed on them.
+
+    Parameters
+    ----------
+    label, confidence, predicted, exclude
+        As for :func:`hsreject.draw_sample`. Without any prediction there is nothing to expect, and
+        an error.
+    n : sequence of int
+        Numbers of labels to plan for.
+    max_error : sequence of float in (0, 1)
+        What is to be promised.
+    confidence_level : float in (0, 1)
+        Of the promise.
+    n_draws, seed : int
+        Draws that are averaged, and 0 or larger.
+
+    Returns
+    -------
+    DataArray (max_error, n)
+        Mean certified coverage, 0 where n is too small to prove anything. It is as good as the
+        prediction.
+
+    See Also
+    --------
+    hsreject.draw_sample : draws what was planned.
+    hsreject.predicted_error : what it plans with.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hsreject import expected_coverage
+    >>> confidence = np.linspace(0, 1, 10_000).reshape(100, 100)
+    >>> label = np.ones((100, 100), dtype=int)
+    >>> plan = expected_coverage(label, confidence, 0.3 * (1 - confidence), n=[100, 400])
+    >>> bool((plan.sel(n=400) > plan.sel(n=100)).all())
+    True
+    """
+    regions = Frame.of(label, confidence, exclude).regions()
+    errors, sizes = regions.predicted_errors(predicted), regions.sizes
+    if errors is None:
+        raise InputError(
+            "There is no prediction to plan with. Give the chance of each label to be wrong "
+            "(predicted=, --predicted), or a confidence that is a calibrated probability."
+        )
+    # errors of whole regions become those of the rings between them
+    rings = np.diff(sizes, prepend=0)
+    rates = np.clip(np.diff(errors * sizes, prepend=0) / rings, 0, 1)
+    counts = np.minimum(rings, max(n))  # pixels of a ring that can be looked at
+    ring = np.repeat(np.arange(sizes.size), counts)
+    rng, delta = np.random.default_rng(seed), 1 - check_share("confidence_level", confidence_level)
+    shares = [check_share("max_error", share) for share in max_error]
+    coverage = xr.DataArray(
+        np.zeros((len(shares), len(n))),
+        dims=("max_error", "n"),
+        coords={"max_error": shares, "n": list(n)},
+        name="expected_coverage",
+    )
+    for _ in range(n_draws):
+        # the first pixels of a ring in random order, as ordered exponentials
+        times = [
+            np.cumsum(rng.exponential(size=c) / (r - np.arange(c)))
+            for r, c in zip(rings, counts, strict=True)
+        ]
+        depth = ring[np.argsort(np.concatenate(times))]
+        truth = np.where(rng.uniform(size=depth.size) < rates[depth], WRONG, RIGHT).astype(np.int8)
+        for row, column in np.ndindex(coverage.shape):
+            terms = Terms(n[column], shares[row], delta)
+            if terms.looks:
+                climb = Climb(regions, climb_start(regions, errors, terms), terms, depth, ring)
+                (outcome,) = labelled([climb], [truth], n=terms.n)
+                n_certified = climb.walk(outcome).n_certified
+                coverage[row, column] += n_certified / regions.n_all / n_draws
+    return coverage

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,40 +10,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from hsreject import schema
 from hsreject.class_tree import GROUPS_ATTRIBUTE, ClassTree, rows_of
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.registry import check_number
 from hsreject.rejection.hierarchical import ANSWER_PROBABILITY, tree_of
 from hsreject.rejection.rejector import LABEL_PROBABILITY
-from hsreject.schema import (
-    CATEGORY,
-    CLASS_NAME,
-    LARGEST_LABEL,
-    LEVEL,
-    LEVEL_CONFIDENCE,
-    LEVEL_DIMS,
-    REJECTED,
-    Y,
-    as_label_map,
-    as_map,
-    check_dims,
-    check_label_type,
-    check_no_mask,
-    check_same_grid,
-    class_table,
-    fill_value,
-    nodata_label,
-)
+from hsreject.schema import CATEGORY, LEVEL, LEVEL_CONFIDENCE, REJECTED, Y, nodata_label
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NODATA = nodata_label(np.uint16)
-COVERAGES = tuple(percent / 100 for percent in range(2, 101, 2))
-"""The sequence that is tested unless another one is given. Every step can end it: with steps of 1 %
-a little less is certified on average, with steps of 5 % hardly more."""
-CLASS_COVERAGES = tuple(step / 20 for step in range(1, 21))
+COVERAGES = np.arange(2, 101, 2) / 100
+"""The sequence that is tested. Every step can end it: with steps of 1 % a little less is certified
+on average, with steps of 5 % hardly more."""
+CLASS_COVERAGES = np.arange(1, 21) / 20
 """The regions of a class, as shares of its pixels."""
 
 _ROWS = 512  # of a map, read at once
@@ -99,46 +81,47 @@ class Frame:
 
     @cached_property
     def levels(self) -> NDArray[np.floating[Any]]:
-        """The confidences (level, y, x), or an error where there are none."""
-        if self.confidence is None:
-            raise InputError("Give the confidence of the labels: it ranks the pixels of the map.")
+        """The confidences (level, y, x)."""
+        assert self.confidence is not None  # noqa: S101 (asked for where pixels are ranked)
         return np.asarray(self.confidence.values.reshape(-1, *self.label.shape))
 
     @cached_property
     def nodes(self) -> ClassTable:
         """The classes that the map gives to pixels, and the groups over them."""
         values = set(np.unique(self.label.values[self.inside]).tolist()) - {REJECTED}
-        if self.tree is None:
-            return class_table(self.label).completed(sorted(values)).subset(sorted(values))
-        table = self.tree.table
-        return table.subset(
-            node for node in table.values if values & set(node_of(node, self.tree)[1])
-        )
+        table = schema.class_table(self.label).completed(sorted(values))
+        if self.tree is not None:
+            table = self.tree.table
+            values = {v for v in table.values if values & set(node_of(v, self.tree)[1])}
+            return table.subset(value for value in table.values if value in values)
+        return table.subset(sorted(values))
 
-    def regions(self, coverages: Sequence[float] = COVERAGES, node: int | None = None) -> Regions:
-        """Return what thresholds of some coverages keep of the map, or of a class or group.
+    def regions(self, node: int | None = None) -> Regions:
+        """Return what thresholds keep of the map, or of the pixels of a class or group.
 
         That of a coverage keeps the pixel at its rank and all of the same confidence. Where pixels
-        are rejected already, the largest coverage keeps the others. Coverages of a class are shares
-        of its own pixels.
+        are rejected already, the largest coverage keeps the others.
         """
-        shares = np.array(sorted(coverages), dtype=np.float64)
-        if not shares.size or not (shares[0] > 0 and shares[-1] <= 1):
-            raise InputError(
-                "coverages must be shares above 0 and at most 1, such as 0.1, 0.2, 0.3."
-            )
-        level, below = (-1, None) if node is None else node_of(node, self.tree)
-        members = self.inside & _is_among(self.label.values, below)
-        ascending = np.sort(self.levels[level][members])
-        if not ascending.size:
+        label, level, below = self.label.values, -1, None
+        members = self.inside & (label != REJECTED)
+        if node is not None:
+            level, below = node_of(node, self.tree)
+            members = self.inside & np.isin(label, below)
+        confidence = self.levels[level][members]
+        if not confidence.size:
             raise InputError("label keeps no pixel: it is 0 (rejected) wherever there is data.")
-        n_all = self.n_pixels if node is None else ascending.size
+        n_all = self.n_pixels if node is None else confidence.size
+        shares = COVERAGES if node is None else CLASS_COVERAGES
         # A threshold is the confidence at a rank. Equal confidences fall together, so regions may
         # be larger than asked for, and two coverages may share one.
-        rank = np.clip(np.ceil(shares * n_all - 1e-9).astype(np.int64), 1, ascending.size)
-        thresholds = np.unique(ascending[ascending.size - rank])[::-1]
-        sizes = ascending.size - np.searchsorted(ascending, thresholds)
-        return Regions(self, node, level, below, thresholds.astype(np.float64), sizes, n_all)
+        rank = np.clip(np.ceil(shares * n_all - 1e-9).astype(np.int64), 1, confidence.size)
+        descending = np.unique(np.sort(confidence)[confidence.size - rank])[::-1]
+        thresholds = descending.astype(np.float64)
+        # the first threshold that is not above a confidence is that of its region
+        depth = np.full(label.shape, thresholds.size)
+        depth[members] = np.searchsorted(-thresholds, -confidence.astype(np.float64))
+        sizes = np.cumsum(np.bincount(depth[members]))
+        return Regions(self, thresholds, sizes, n_all, depth, node, level, below)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,23 +134,18 @@ class Regions:
     """
 
     frame: Frame
-    node: int | None  # code of the class or group
-    level: int  # of the confidences that rank its pixels
-    below: list[int] | None  # the classes of a class or group
     thresholds: NDArray[np.float64]  # the smallest confidence of each region, descending
     sizes: NDArray[np.int64]  # pixels of each region
     n_all: int  # pixels that coverages are shares of
+    depth: NDArray[np.intp]  # the first region around each pixel; their number where none is
+    node: int | None = None  # code of the class or group
+    level: int = -1  # of the confidences that rank its pixels
+    below: list[int] | None = None  # the classes of a class or group
 
-    def members(self, label: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Return which labels belong to pixels that may be kept."""
-        return _is_among(label, self.below)
-
-    def depth(self, at: Any) -> NDArray[np.intp]:
-        """Return the first region around pixels of the map; the number of regions where none is."""
-        # thresholds descend: the first that is not above a confidence is that of its region
-        confidence = self.frame.levels[self.level][at].astype(np.float64)
-        depth = np.searchsorted(-self.thresholds, -confidence, side="left")
-        return np.where(self.members(self.frame.label.values[at]), depth, self.thresholds.size)
+    def kept_labels(self, threshold: float) -> NDArray[np.integer]:
+        """Return the labels (y, x) that a threshold keeps, 0 elsewhere."""
+        keep = self.depth <= np.searchsorted(-self.thresholds, -threshold)
+        return np.where(keep, self.frame.label.values, REJECTED)
 
     def answers(
         self, row: NDArray[np.int64], column: NDArray[np.int64], reference: NDArray[np.int64]
@@ -177,7 +155,7 @@ class Regions:
         That of a label is wrong at all regions or none. Coarser answers are right down to some
         threshold, below which they are too fine.
         """
-        keep = self.depth((row, column)) <= np.arange(self.sizes.size)[:, None]
+        keep = self.depth[row, column] <= np.arange(self.sizes.size)[:, None]
         label, tree = self.frame.label.values[row, column], self.frame.tree
         if self.below is not None:
             return keep, np.broadcast_to(~np.isin(reference, self.below), keep.shape)
@@ -197,17 +175,15 @@ class Regions:
     def predicted_errors(
         self, predicted: xr.DataArray | NDArray[Any] | None
     ) -> NDArray[np.float64] | None:
-        """Return the share of wrong pixels predicted for each region, or None without a prediction.
+        """Return the share of wrong pixels predicted for each region.
 
-        Without a prediction, a confidence that is a probability of the answer gives it.
+        Without a prediction, a confidence that is a probability of the answer gives it; else None.
         """
-        frame = self.frame
-        members = frame.inside & self.members(frame.label.values)
-        confidence = frame.levels[self.level][members]
-        stated = "" if frame.confidence is None else frame.confidence.attrs.get("long_name")
+        levels, members = self.frame.levels, self.depth < self.sizes.size
+        stated = self.frame.confidence.attrs.get("long_name")  # type: ignore[union-attr]
         if predicted is not None:
-            error = as_map(predicted, name="predicted")
-            check_same_grid(frame.label, error, names=("label", "predicted"))
+            error = schema.as_map(predicted, name="predicted")
+            schema.check_same_grid(self.frame.label, error, names=("label", "predicted"))
             values = error.values[members].astype(np.float64)
             if not ((values >= 0) & (values <= 1)).all():
                 raise InputError(
@@ -215,26 +191,49 @@ class Regions:
                     "wherever the map has one."
                 )
         elif stated == ANSWER_PROBABILITY and self.node is None:
-            return np.array([self._predicted_at(members, limit) for limit in self.thresholds])
+            # the finest answers that reach a threshold
+            kept = ((t, levels[:, members & (levels[-1] >= t)]) for t in self.thresholds)
+            answers = (np.min(p, axis=0, where=p >= t, initial=1.0) for t, p in kept)
+            return np.array([1 - one.mean(dtype=np.float64) for one in answers])
         elif stated in {LABEL_PROBABILITY, ANSWER_PROBABILITY}:
-            values = 1 - confidence.astype(np.float64)
+            values = 1 - levels[self.level][members].astype(np.float64)
         else:
             return None
-        # regions are the first pixels by confidence: running sums give the mean error of
-        # each
-        order = np.argsort(-confidence, kind="stable")
-        return np.asarray(np.cumsum(values[order])[self.sizes - 1] / self.sizes)
-
-    def _predicted_at(self, members: NDArray[np.bool_], threshold: float) -> float:
-        """Return 1 - the mean probability of the finest answers that reach a threshold."""
-        reaching = self.frame.levels[:, members & (self.frame.levels[-1] >= threshold)]
-        answer = np.min(reaching, axis=0, where=reaching >= threshold, initial=1.0)
-        return 1 - float(answer.mean(dtype=np.float64))
+        return np.asarray(np.cumsum(np.bincount(self.depth[members], values)) / self.sizes)
 
 
-def _is_among(label: NDArray[np.integer], classes: list[int] | None) -> NDArray[np.bool_]:
-    """Return which labels are among some classes, or not rejected."""
-    return np.asarray(label != REJECTED) if classes is None else np.isin(label, classes)
+@dataclass(frozen=True, eq=False)
+class Stack(Regions):
+    """Maps with rejection by their coverage, as regions; thresholds are their positions."""
+
+    maps: tuple[NDArray[np.integer], ...] = ()
+
+    @classmethod
+    def of(cls, maps: list[xr.DataArray], frame: Frame) -> Stack:
+        """Return the maps that keep something."""
+        values = tuple(one.values for one in maps)
+        if any(((one == NODATA) != (values[0] == NODATA)).any() for one in values):
+            raise InputError("The maps of a stack must have data in the same pixels.")
+        sizes = np.array([np.count_nonzero(frame.inside & (one != REJECTED)) for one in values])
+        order = np.argsort(sizes, kind="stable")[np.count_nonzero(sizes == 0) :]
+        if not order.size:
+            raise InputError("No map of the stack keeps a pixel.")
+        nowhere = np.full(frame.label.shape, order.size)
+        return cls(frame, order.astype(float), sizes[order], frame.n_pixels, nowhere, maps=values)
+
+    def kept_labels(self, threshold: float) -> NDArray[np.integer]:
+        """Return the labels (y, x) of a map of the stack."""
+        return np.where(self.frame.inside, self.maps[int(threshold)], REJECTED)
+
+    def answers(
+        self, row: NDArray[np.int64], column: NDArray[np.int64], reference: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which points are kept, and the labels of which are wrong (map, point)."""
+        labels = np.array([self.maps[int(place)][row, column] for place in self.thresholds])
+        return labels != REJECTED, labels != reference
+
+    def predicted_errors(self, predicted: object) -> None:
+        """Return nothing: maps of a stack are not ranked by a confidence."""
 
 
 def node_of(code: int, tree: ClassTree | None) -> tuple[int, list[int]]:
@@ -245,22 +244,17 @@ def node_of(code: int, tree: ClassTree | None) -> tuple[int, list[int]]:
     return int(tree.levels[row]), np.array(tree.classes.values)[tree.below[row]].tolist()
 
 
-def ranking_of(
-    confidence: xr.DataArray | NDArray[Any], on_map: xr.DataArray
-) -> tuple[xr.DataArray, ClassTree | None]:
+def ranking_of(confidence: Any, on_map: xr.DataArray) -> tuple[xr.DataArray, ClassTree | None]:
     """Return checked confidences of a map, and the class tree if they are of its levels.
 
     In a file levels are bands, and the labels keep the groups.
     """
-    tree, dims = None, getattr(confidence, "dims", ())
-    if isinstance(confidence, xr.DataArray) and (
-        LEVEL in dims or (CATEGORY in dims and GROUPS_ATTRIBUTE in on_map.attrs)
-    ):
-        numbers = confidence
-        if LEVEL not in dims:
-            plain = confidence.drop_vars((CATEGORY, CLASS_NAME), errors="ignore").drop_attrs()
-            numbers = plain.rename({CATEGORY: LEVEL}).assign_attrs(tree_of(on_map).to_attrs())
-        numbers = check_dims(numbers, LEVEL_DIMS, name=LEVEL_CONFIDENCE)
+    if CATEGORY in getattr(confidence, "dims", ()) and GROUPS_ATTRIBUTE in on_map.attrs:
+        plain = confidence.drop_vars((CATEGORY, schema.CLASS_NAME), errors="ignore").drop_attrs()
+        confidence = plain.rename({CATEGORY: LEVEL}).assign_attrs(tree_of(on_map).to_attrs())
+    tree = None
+    if LEVEL in getattr(confidence, "dims", ()):
+        numbers = schema.check_dims(confidence, schema.LEVEL_DIMS, name=LEVEL_CONFIDENCE)
         tree = tree_of(numbers)
         if tree.n_levels != numbers.sizes[LEVEL]:
             raise InputError(
@@ -268,13 +262,12 @@ def ranking_of(
                 f"carries has {tree.n_levels}. Pass that of HierarchicalRejector.rank."
             )
     else:
-        numbers = as_map(confidence, name="confidence")
-    check_same_grid(on_map, numbers, names=("label", "confidence"))
+        numbers = schema.as_map(confidence, name="confidence")
+    schema.check_same_grid(on_map, numbers, names=("label", "confidence"))
     if numbers.dtype.kind not in "iuf":
         raise InputError(f"confidence must hold numbers (got {numbers.dtype}).")
-    if numbers.dtype not in {np.dtype(np.float32), np.dtype(np.float64)}:
-        numbers = numbers.astype(np.float64)
-    return numbers, tree
+    precise = numbers.dtype in {np.dtype(np.float32), np.dtype(np.float64)}
+    return numbers if precise else numbers.astype(np.float64), tree
 
 
 def check_share(name: str, share: float) -> float:
@@ -293,10 +286,12 @@ def percent(share: float, digits: int | None = None) -> str:
 
 def labels_of(label: xr.DataArray | NDArray[Any], *, name: str = "label") -> xr.DataArray:
     """Return a label map (y, x) in memory as uint16: 0 is rejected, 65535 (`NODATA`) no data."""
-    check_no_mask(label, name=name, remedy=f"Fill them with {nodata_label(np.uint8)} (no data).")
-    on_grid = as_map(label, name=name)
-    check_label_type(on_grid.dtype, name=name)
-    canonical = on_grid.copy(data=canonical_labels(on_grid.values, fill_value(on_grid), name))
+    remedy = f"Fill them with {nodata_label(np.uint8)} (no data)."
+    schema.check_no_mask(label, name=name, remedy=remedy)
+    on_grid = schema.as_map(label, name=name)
+    schema.check_label_type(on_grid.dtype, name=name)
+    fill = schema.fill_value(on_grid)
+    canonical = on_grid.copy(data=canonical_labels(on_grid.values, fill, name))
     values = set(np.unique(canonical.values).tolist()) - {NODATA}
     if not values:
         raise InputError(f"{name} has no pixel with data.")
@@ -310,7 +305,7 @@ def canonical_labels(values: NDArray[Any], fill: Any, name: str) -> NDArray[np.u
     if fill is not None:
         without_data |= values == fill
     labels = np.where(without_data, values.dtype.type(0), values)
-    if labels.size and not 0 <= labels.min() <= labels.max() <= LARGEST_LABEL:
+    if labels.size and not 0 <= labels.min() <= labels.max() <= schema.LARGEST_LABEL:
         raise InputError(
             f"{name} must hold class values from 1, 0 where a pixel is rejected and "
             f"{nodata_label(np.uint8)} (uint8) without data (it holds {labels.min()} to "
@@ -331,7 +326,7 @@ def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:
     for start in range(0, label.sizes[Y], _ROWS):
         rows = {Y: slice(start, start + _ROWS)}
         values = np.asarray(label.isel(rows).values)
-        labels = canonical_labels(values, fill_value(label), "label")
+        labels = canonical_labels(values, schema.fill_value(label), "label")
         digest.update(labels.astype("<u2").tobytes())
         if confidence is not None:
             numbers = np.asarray(confidence.isel(rows).values, dtype="<f8") + 0.0  # not -0.0
@@ -346,6 +341,6 @@ def excluded_pixels(
     """Return which pixels of a map (y, x) are excluded: those where `exclude` is not 0."""
     if np.asarray(exclude).dtype.kind == "b":
         exclude = exclude.astype(np.uint8)
-    places = as_label_map(exclude, name="exclude")
-    check_same_grid(on_map, places, names=("the map", "exclude"))
+    places = schema.as_label_map(exclude, name="exclude")
+    schema.check_same_grid(on_map, places, names=("the map", "exclude"))
     return np.asarray(places.values != 0)

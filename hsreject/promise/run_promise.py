@@ -6,17 +6,13 @@ them. Whether it holds is measured on the other half, which chose nothing, and o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from hsreject.class_tree import ClassTree
-from hsreject.promise.certificate import Certificate
-from hsreject.promise.certifying import certify
-from hsreject.promise.frame import percent
+from hsreject.promise.certificate import Certificate, certify, say
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.schema import (
     LEVEL_CONFIDENCE,
@@ -67,19 +63,16 @@ def promise_figures(
     sample: xr.DataArray,
 ) -> xr.Dataset:
     """Return what was promised, and how it turned out on the other half and on all test pixels."""
-    share, error, error_of_all = 0.0, np.nan, np.nan
-    if certificate.threshold is not None:
-        tested = (test != NO_REFERENCE).values
-        tested &= (with_rejection != nodata_label(with_rejection.dtype)).values
-        others = tested & (sample == NO_REFERENCE).values
-        kept_pixels = tested & (with_rejection != REJECTED).values
-        tree = ClassTree.from_attrs(with_rejection.attrs)
-        wrong = with_rejection.values != test.values
-        if tree is not None:
-            wrong = ~tree.holds(with_rejection.values, test.values)
-        share = (kept_pixels & others).sum() / others.sum()
-        error = wrong[kept_pixels & others].mean() if (kept_pixels & others).any() else np.nan
-        error_of_all = wrong[kept_pixels].mean()
+    label, truth = with_rejection.values, test.values
+    tested = (truth != NO_REFERENCE) & (label != nodata_label(label.dtype))
+    others = tested & (sample.values == NO_REFERENCE)
+    kept_pixels = tested & (label != REJECTED) & (certificate.threshold is not None)
+    tree = ClassTree.from_attrs(with_rejection.attrs)
+    wrong = label != truth if tree is None else ~tree.holds(label, truth)
+
+    def error_of(pixels: np.ndarray) -> float:
+        return float(wrong[pixels].mean()) if pixels.any() else np.nan
+
     return xr.Dataset(
         {
             "coverage": certificate.coverage,
@@ -87,35 +80,19 @@ def promise_figures(
             "n_sampled": certificate.n_points,
             "n_kept": certificate.n_kept,
             "n_wrong": certificate.n_errors,
-            "kept_share": share,
-            "kept_error": error,
-            "error_of_all": error_of_all,
-            "held": not error_of_all > certificate.max_error,  # nothing promised, nothing broken
+            "kept_share": (kept_pixels & others).sum() / others.sum(),
+            "kept_error": error_of(kept_pixels & others),
+            "error_of_all": error_of(kept_pixels),
+            "held": not error_of(kept_pixels)
+            > certificate.max_error,  # nothing promised: not broken
         }
     )
 
 
 def promise_words(certificate: Certificate, one: xr.Dataset) -> dict[str, str]:
-    """Return what is promised of the delivered map, and how it turned out."""
+    """Return what is promised of the delivered map, how it turned out, and both as one text."""
+    statement = certificate.statement
     if certificate.threshold is None:
-        return {"statement": certificate.statement}
-    share, error, error_of_all = (
-        percent(float(one[name]), 1) for name in ("kept_share", "kept_error", "error_of_all")
-    )
-    outcome = "held" if one["held"] else "did not hold"
-    evaluation = (
-        f"On the other half of the test pixels {share} are kept and {error} of these are wrong; of "
-        f"all test pixels that are kept {error_of_all} are wrong: the promise {outcome}."
-    )
-    return {"statement": certificate.statement, "evaluation": evaluation}
-
-
-def promise_text(words: Mapping[Any, Any]) -> str:
-    """Return what :func:`promise_words` says as one text, and which pixels it is about."""
-    if "evaluation" not in words:
-        return str(words["statement"])
-    return (
-        f"{words['statement']} {words['evaluation']} The promise is about pixels like the "
-        "reference pixels, not about the unlabelled scene: for that, label a random sample of the "
-        "map (hsreject sample, hsreject certify)."
-    )
+        return {"statement": statement, "text": statement}
+    evaluation = say("evaluation", figures={name: value.item() for name, value in one.items()})
+    return {"statement": statement, "evaluation": evaluation, "text": f"{statement} {evaluation}"}

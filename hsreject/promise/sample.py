@@ -1,4 +1,4 @@
-"""A sample of the pixels of a map: how it was drawn, where its points lie, what they really are."""
+"""A sample of the pixels of a map, and the files in which people label it."""
 
 from __future__ import annotations
 
@@ -6,29 +6,34 @@ import csv
 import hashlib
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import shapely
 import xarray as xr
+from rasterio.crs import CRS
 from rasterio.warp import transform as transform_coordinates
 
 from hsreject.classes import ClassTable
-from hsreject.errors import FileError, InputError
-from hsreject.files import replacing
+from hsreject.errors import FileError, GuessWarning, HsrejectWarning, InputError
+from hsreject.files import existing, replacing
 from hsreject.io.grid import Grid, transformed
-from hsreject.io.vector import write_layer
-from hsreject.promise.frame import NODATA
-from hsreject.schema import NO_REFERENCE, as_label_map, class_table
+from hsreject.io.vector import Features, is_known, onto_grid, read_columns, write_layer
+from hsreject.promise.frame import NODATA, labels_of, map_id
+from hsreject.registry import nearest
+from hsreject.schema import NO_REFERENCE, as_label_map, check_same_grid, class_table
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from numpy.typing import NDArray
+
+    Columns = dict[str, NDArray[Any]]
+    Places = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 RANDOM, STRATIFIED, CLIMB = "random", "stratified", "climb"
 CHOSEN = "chosen"  # to train on, of :func:`hsreject.next_labels`: not a random sample
@@ -38,11 +43,17 @@ CANNOT_TELL = -1
 """The reference of a point that was looked at and could not be labelled."""
 CANNOT_TELL_TEXT = "cannot tell"
 NONE_OF_THESE_TEXT = "none of these"
+WAY_OUT = (
+    "Draw a sample with 'hsreject sample', or, if these points are a simple random sample of this "
+    "map and none of them was used to make it, say so (assume_random=True, --assume-random)."
+)
 
-WGS84 = "EPSG:4326"
+_WGS84 = "EPSG:4326"
 _DRIVERS = {".gpkg": "GPKG", ".geojson": "GeoJSON", ".csv": "CSV"}
 _LAYER = "sample"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what makes a spreadsheet compute a cell
+_POINTS = {shapely.GeometryType.POINT, shapely.GeometryType.MULTIPOINT}
+_WHOLE = re.compile(r"\d{1,5}(\.0*)?")
 _SCHEMA_TABLES = """
 CREATE TABLE gpkg_data_columns (table_name TEXT NOT NULL, column_name TEXT NOT NULL, name TEXT,
     title TEXT, description TEXT, mime_type TEXT, constraint_name TEXT,
@@ -60,11 +71,6 @@ INSERT INTO gpkg_extensions SELECT column1, NULL, 'gpkg_schema',
 INSERT INTO gpkg_data_columns (table_name, column_name, constraint_name)
     VALUES ('sample', 'reference', 'classes');
 """
-Columns = dict[str, "NDArray[Any]"]
-
-
-def _whole_numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in text.split(","))
 
 
 @dataclass(frozen=True)
@@ -88,23 +94,9 @@ class Design:
     starts: tuple[int, ...] = ()  # first region: one, or one for each class of the map
     per_class: str = ""  # "", "together" or "each"
 
-    _TEXT = re.compile(r"\b(random|stratified|climb|chosen)((?: \w+=[\w.,+-]+)+)")
-    _ENTRIES: ClassVar[dict[str, tuple[str, Callable[[str], Any]]]] = {
-        "n": ("n_points", int),
-        "pixels": ("n_pixels", int),
-        "seed": ("seed", int),
-        "map": ("map_id", str),
-        "looks": ("looks", _whole_numbers),
-        "ranking": ("ranking_id", str),
-        "error": ("max_error", float),
-        "level": ("confidence_level", float),
-        "start": ("starts", _whole_numbers),
-        "classes": ("per_class", str),
-    }
-
     def __str__(self) -> str:
         text = self.kind
-        for key, (name, _) in self._ENTRIES.items():
+        for key, (name, _) in _ENTRIES.items():
             value = getattr(self, name)
             if value or isinstance(value, int):
                 text += f" {key}={','.join(map(str, value)) if type(value) is tuple else value}"
@@ -114,18 +106,14 @@ class Design:
     @classmethod
     def parse(cls, text: str) -> Design | None:
         """Return the design that a text states, or None; raise if its plan was changed."""
-        stated = cls._TEXT.search(text)
+        stated = _DESIGN.search(text)
         if stated is None:
             return None
-        entries = dict(entry.split("=", 1) for entry in stated[2].split())
+        entries = (entry.split("=", 1) for entry in stated[2].split() if entry[:6] != "check=")
         try:
-            facts: dict[str, Any] = {
-                name: read(entries[key])
-                for key, (name, read) in cls._ENTRIES.items()
-                if key in entries
-            }
+            facts = {_ENTRIES[key][0]: _ENTRIES[key][1](value) for key, value in entries}
             design = cls(kind=stated[1], **facts)
-        except (TypeError, ValueError):
+        except (KeyError, TypeError, ValueError):
             return None
         if design.kind == CLIMB and str(design) != stated[0]:
             raise InputError(
@@ -133,6 +121,19 @@ class Design:
                 "its promise. Take the column from the file that was drawn, or draw a new sample."
             )
         return design
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(",")))
+
+
+_DESIGN = re.compile(r"\b(random|stratified|climb|chosen)((?: \w+=[\w.,+-]+)+)")
+_ENTRIES: dict[str, tuple[str, Any]] = {  # in the text of a design, and how they are read
+    "n": ("n_points", int), "pixels": ("n_pixels", int), "seed": ("seed", int),
+    "map": ("map_id", str), "looks": ("looks", _numbers), "ranking": ("ranking_id", str),
+    "error": ("max_error", float), "level": ("confidence_level", float),
+    "start": ("starts", _numbers), "classes": ("per_class", str),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,10 +153,9 @@ class Sample:
         What the map says, 0 where it rejects.
     reference : array of int
         What is really there, 0 where nobody has looked yet, -1 where it could not be told.
-    stratum : array of int
-        The stratum that the point was drawn from; its number does not tell the map's label.
-    stratum_pixels : array of int
-        Number of pixels in that stratum.
+    stratum, stratum_pixels : array of int
+        The stratum that the point was drawn from, by a number that does not tell the map's label,
+        and how many pixels it has.
     design : Design or None
         How the points were drawn, if that is known.
     classes : ClassTable
@@ -183,23 +183,16 @@ class Sample:
 
     @classmethod
     def at(
-        cls,
-        place: NDArray[np.int64],
-        on_map: xr.DataArray,
-        design: Design | None = None,
-        *,
-        first: int = 1,
+        cls, place: NDArray[np.int64], on_map: xr.DataArray, design: Design | None = None
     ) -> Sample:
         """Return unlabelled points at flat places of a map of `labels_of`, in one stratum."""
-        row, column = np.divmod(place, on_map.shape[1])
         ones = np.ones(place.size, dtype=np.int64)
         n_pixels = int(np.count_nonzero(on_map.values != NODATA))
         return cls(
-            id=np.arange(first, first + place.size),
-            row=row,
-            column=column,
+            np.cumsum(ones),
+            *np.divmod(place, on_map.shape[1]),
             label=on_map.values.flat[place].astype(np.int64),
-            reference=0 * ones,
+            reference=NO_REFERENCE * ones,
             stratum=ones,
             stratum_pixels=ones * (n_pixels if design is None else design.n_pixels),
             design=design,
@@ -209,6 +202,11 @@ class Sample:
 
     def __len__(self) -> int:
         return self.id.size
+
+    @property
+    def kind(self) -> str:
+        """How the points were drawn, in a word; "" where that is not known."""
+        return "" if self.design is None else self.design.kind
 
     @property
     def place(self) -> NDArray[np.int64]:
@@ -223,30 +221,28 @@ class Sample:
     @property
     def inclusion_probability(self) -> NDArray[np.float64]:
         """The share of the pixels of its stratum that was drawn, for each point; NaN in a climb."""
-        if self.design is not None and self.design.kind == CLIMB:
-            return np.full(len(self), np.nan)
         _, stratum, counts = np.unique(self.stratum, return_inverse=True, return_counts=True)
-        return np.asarray(counts[stratum] / self.stratum_pixels)
+        share = counts[stratum] / self.stratum_pixels
+        return np.full(len(self), np.nan) if self.kind == CLIMB else np.asarray(share)
 
     def select(self, which: NDArray[Any]) -> Sample:
         """Return the points that a mask or an index chooses."""
-        return replace(self, **{name: getattr(self, name)[which] for name in _COLUMNS})
+        return replace(self, **{name: getattr(self, name)[which] for name in _ARRAYS})
 
     def joined(self, other: Sample) -> Sample:
         """Return the points of this sample and then those of another one of the same draw."""
         both: dict[str, Any] = {
-            name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in _COLUMNS
+            name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in _ARRAYS
         }
         return replace(self, **both)
 
     def with_reference(self, reference: xr.DataArray | NDArray[Any]) -> Sample:
         """Return the same points with the labels that a reference map (y, x) has there."""
         on_grid = as_label_map(reference, name="reference")
-        shape = (self.grid.height, self.grid.width)
-        if on_grid.shape != shape:
+        if on_grid.shape != (self.grid.height, self.grid.width):
             raise InputError(
-                f"reference must have the {shape[0]} rows x {shape[1]} columns of the map that the "
-                f"sample was drawn from (got {on_grid.shape[0]} x {on_grid.shape[1]})."
+                f"reference must be on the grid that the sample was drawn from, {self.grid} (got "
+                f"{on_grid.shape[0]} rows x {on_grid.shape[1]} columns)."
             )
         values = on_grid.values[self.row, self.column].astype(np.int64)
         names = ClassTable.from_attrs(on_grid.attrs) or self.classes
@@ -260,11 +256,9 @@ class Sample:
                 f"The sample belongs to a map on another grid: {self.grid}, against {grid}. Write "
                 "it into a file and open that for this map: open_sample(path, label)."
             )
-        return replace(
-            self,
-            label=on_map.values[self.row, self.column].astype(np.int64),
-            classes=_completed(class_table(on_map), self.reference, self.classes),
-        )
+        label = on_map.values[self.row, self.column].astype(np.int64)
+        classes = _completed(class_table(on_map), self.reference, self.classes)
+        return replace(self, label=label, classes=classes)
 
     def write(
         self,
@@ -310,9 +304,7 @@ class Sample:
         return path
 
 
-_COLUMNS = tuple(
-    field.name for field in fields(Sample) if field.name not in {"design", "classes", "grid"}
-)
+_ARRAYS = [field.name for field in fields(Sample)][:-3]
 
 
 def _completed(classes: ClassTable, values: NDArray[np.int64], names: ClassTable) -> ClassTable:
@@ -339,8 +331,8 @@ def file_columns(sample: Sample, *, show_label: bool) -> tuple[Columns, NDArray[
         x, y = transformed(grid.transform, (x, -y))
         place = {"x": x, "y": y}
     if grid.crs is not None:
-        longitude, latitude = transform_coordinates(grid.crs, WGS84, x, y)[:2]
-        place |= {"longitude": np.array(longitude), "latitude": np.array(latitude)}
+        degrees = transform_coordinates(grid.crs, _WGS84, x, y)[:2]
+        place |= dict(zip(("longitude", "latitude"), map(np.array, degrees), strict=True))
 
     def texts(values: NDArray[np.int64], others: dict[int, str | None]) -> NDArray[Any]:
         names = [others[v] if v in others else sample.classes.name_of(v) for v in values.tolist()]
@@ -349,7 +341,7 @@ def file_columns(sample: Sample, *, show_label: bool) -> tuple[Columns, NDArray[
     unlabelled = {NO_REFERENCE: None, CANNOT_TELL: CANNOT_TELL_TEXT}
     columns: Columns = {"id": sample.id, "reference": texts(sample.reference, unlabelled), **place}
     columns |= {"row": sample.row, "column": sample.column}
-    if sample.design is None or sample.design.kind in {RANDOM, STRATIFIED}:
+    if sample.kind not in {CLIMB, CHOSEN}:
         columns |= {
             "stratum": sample.stratum,
             "inclusion_probability": sample.inclusion_probability,
@@ -363,26 +355,19 @@ def file_columns(sample: Sample, *, show_label: bool) -> tuple[Columns, NDArray[
 
 def write_csv(path: Path, names: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     """Write a table for spreadsheets; text that one would compute begins with an apostrophe."""
+
+    def as_text(cell: Any) -> Any:
+        return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)  # which writes None as nothing
-        writer.writerow([_as_text(name) for name in names])
-        writer.writerows([_as_text(cell) for cell in row] for row in rows)
-
-
-def _as_text(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
-
-
-def without_apostrophe(cell: str) -> str:
-    """Return a cell as it was before :func:`write_csv` marked it as text."""
-    return cell[1:] if cell[:1] == "'" and cell[1:].startswith(_FORMULA) else cell
+        writer.writerows([as_text(cell) for cell in row] for row in (names, *rows))
 
 
 def _offer_classes(path: Path, names: list[str]) -> None:
-    """Say in a GeoPackage which values the column `reference` may have.
+    """Say in a GeoPackage which values the column `reference` may have: a drop-down of QGIS.
 
-    The tables of the GeoPackage extension "Schema" (OGC 12-128r18, annex F.9), from which QGIS
-    makes a drop-down.
+    The tables are those of the extension "Schema" (OGC 12-128r18, annex F.9).
     """
     try:
         with closing(sqlite3.connect(path)) as file, file:
@@ -394,3 +379,255 @@ def _offer_classes(path: Path, names: list[str]) -> None:
             )
     except sqlite3.Error as error:
         raise FileError(f"Could not write {path}: {error}.") from error
+
+
+def open_sample(
+    path: str | PathLike[str], label: xr.DataArray | NDArray[Any], *, attribute: str = "reference"
+) -> Sample:
+    """Open a sample file that was labelled, for a map.
+
+    Parameters
+    ----------
+    path : path
+        Points: GeoPackage, GeoJSON, Shapefile or CSV, in any reference system. A CSV file has the
+        columns `longitude` and `latitude`, or `x` and `y` in the reference system of the map, or
+        `row` and `column`, tried in this order.
+    label : DataArray or array of int, dims (y, x)
+        The map that the points lie on; it need not be the one that they were drawn from.
+    attribute : str
+        The column with the true class: a code or a name of the map's classes. Empty cells and 0
+        are points that nobody has looked at, "cannot tell" those that nobody could label. Any other
+        name is a class that the map does not know, and an error wherever the map gives a label.
+
+    Returns
+    -------
+    Sample
+        Its design is None where the file does not say how the points were drawn.
+
+    See Also
+    --------
+    hsreject.draw_sample : drew it.
+    hsreject.certify : promises by it.
+    hsreject.assess : estimates by it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hsreject import open_sample
+    >>> import tempfile
+    >>> from hsreject import draw_sample
+    >>> label = np.repeat([[1, 2]], 50, axis=0)
+    >>> sample = draw_sample(label, 6)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = sample.with_reference(label).write(f"{folder}/sample.csv")
+    ...     back = open_sample(path, label)
+    >>> bool((back.reference == sample.label).all()), back.design == sample.design
+    (True, True)
+    """
+    file, on_map = existing(path), labels_of(label)
+    table = _Table(file, Grid.of(on_map))
+    designs = {Design.parse(str(text)) for text in table.columns.get("design", ["unknown"])}
+    if len(designs) > 1:
+        raise InputError(
+            f"{file} holds points of {len(designs)} different samples (column 'design'). Give one "
+            "sample at a time."
+        )
+    design = designs.pop()
+    row, column = table.pixels(drawn_here=design is not None and design.map_id == map_id(on_map))
+    reference, classes = _classes_of(table.column(attribute), class_table(on_map))
+    sample = Sample.at(row * on_map.shape[1] + column, on_map, design)
+    sample = replace(sample, reference=reference, classes=classes)
+    if "id" in table.columns:
+        sample = replace(sample, id=table.numbers("id", whole=True))
+    if design is None or design.kind != STRATIFIED:
+        return sample
+    strata = np.array([table.numbers(name, whole=True) for name in ("stratum", "pixels")])
+    stratum, n_pixels = np.unique(strata, axis=1)
+    if np.unique(stratum).size < stratum.size or n_pixels.sum() != design.n_pixels:
+        raise FileError(
+            f"{file}: the columns 'stratum' and 'pixels' do not fit together any more. Take them "
+            "from the file that was drawn."
+        )
+    return replace(sample, stratum=strata[0], stratum_pixels=strata[1])
+
+
+class _Table:
+    """The columns of a sample file, by lower-case names, and where its points lie on a grid."""
+
+    def __init__(self, path: Path, grid: Grid) -> None:
+        self.path, self.grid, self.crs = path, grid, grid.crs
+        self.points: NDArray[Any] | None = None
+        if path.suffix.lower() == ".csv":
+            self.columns = _csv_columns(path)
+            if grid.crs is not None and {"longitude", "latitude"} <= set(self.columns):
+                self.crs = CRS.from_user_input(_WGS84)
+                self.points = shapely.points(self.numbers("longitude"), self.numbers("latitude"))
+            elif grid.georeferenced and {"x", "y"} <= set(self.columns):
+                self.points = shapely.points(self.numbers("x"), self.numbers("y"))
+        else:
+            geometries, columns, crs = read_columns(path)
+            if not set(shapely.get_type_id(geometries).tolist()) <= _POINTS:
+                raise InputError(
+                    f"{path} must hold points, but has polygons, lines or rows without a place. "
+                    "The pixels of one polygon are not separate draws: take one random pixel of "
+                    "each polygon, or draw points with 'hsreject sample'."
+                )
+            parts, of = shapely.get_parts(geometries, return_index=True)
+            self.columns = {name.lower(): values[of] for name, values in columns.items()}
+            if grid.georeferenced:
+                self.points, self.crs = parts, crs
+        if not len(next(iter(self.columns.values()), ())):
+            raise FileError(f"{path} has no points, or no column with them.")
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column, or say which ones there are."""
+        if name.lower() not in self.columns:
+            raise InputError(
+                f"{self.path} has no column '{name}'. It has: {', '.join(self.columns) or 'none'}."
+                f"{nearest(name, list(self.columns))}"
+            )
+        return self.columns[name.lower()]
+
+    def numbers(self, name: str, *, whole: bool = False) -> NDArray[Any]:
+        """Return a column of numbers; some programs write a comma for the decimal point."""
+        try:
+            numbers = np.array([float(str(v).replace(",", ".")) for v in self.column(name)])
+            if whole and (numbers % 1).any():
+                raise ValueError(f"not {numbers[numbers % 1 > 0][0]:g}")
+            return numbers.astype(np.int64) if whole else numbers
+        except ValueError as error:
+            raise FileError(
+                f"{self.path}: the column '{name}' must hold {'whole ' * whole}numbers ({error})."
+            ) from None
+
+    def pixels(self, *, drawn_here: bool) -> Places:
+        """Return row and column of the points: by their coordinates, or as the file numbers them.
+
+        Spreadsheets round degrees, which may lead to the next pixel of a fine map: where a sample
+        was drawn from exactly this map and the numbers are near, they count.
+        """
+        places = self._by_number() if self.points is None else self._by_place(self.points)
+        if drawn_here and {"row", "column"} <= set(self.columns):
+            drawn = self._by_number()
+            places = np.where((np.abs(drawn - places) <= 2).all(axis=0), drawn, places)
+        row, column = places
+        off = (row < 0) | (row >= self.grid.height) | (column < 0) | (column >= self.grid.width)
+        n_off, n_twice = int(off.sum()), row.size - np.unique(places, axis=1).shape[1]
+        if n_off:
+            raise InputError(
+                f"{n_off} of the {row.size} points of {self.path} lie off the map, which has "
+                f"{self.grid}. Give the map that they belong to, or correct their reference system."
+            )
+        if n_twice:
+            raise InputError(
+                f"{n_twice} of the {row.size} points of {self.path} lie in the pixel of another "
+                "point. Keep one row per pixel."
+            )
+        return row, column
+
+    def _by_number(self) -> NDArray[np.int64]:
+        return np.array([self.numbers(name, whole=True) for name in ("row", "column")])
+
+    def _by_place(self, points: NDArray[Any]) -> NDArray[np.int64]:
+        grid, crs = self.grid, self.crs
+        numbers = np.arange(len(points))
+        stated = Features(points, numbers, numbers, grid.crs if crs is None else crs)
+        near, moved, notes = onto_grid(stated, grid, path=self.path)
+        if crs is None and grid.crs is not None:
+            notes += (f"{self.path.name} has no reference system: taken for that of the map.",)
+        for note in notes:
+            warnings.warn(note, GuessWarning, stacklevel=4)
+        pixel = np.floor(transformed(~grid.transform, (shapely.get_x(moved), shapely.get_y(moved))))
+        off = ~(np.abs(pixel) <= np.iinfo(np.int32).max)  # or not finite
+        places = np.full((2, len(points)), -1, dtype=np.int64)  # off the map
+        places[:, near] = np.where(off, -1, pixel)
+        return places[::-1]
+
+
+def _csv_columns(path: Path) -> Columns:
+    """Return the columns of a CSV file as text; spreadsheets may separate them by semicolons."""
+    raw = path.read_bytes()
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = raw.decode("cp1252", errors="replace")
+    separator = max(",;\t", key=text.partition("\n")[0].count)
+    reader = csv.DictReader(text.splitlines(), delimiter=separator, restval="")
+    rows = [row for row in reader if any(row.values())]
+    if any(None in row for row in rows):
+        raise FileError(f"{path} has a row with more cells than columns named in the first.")
+
+    def as_written(cell: str) -> str:  # before :func:`write_csv` marked it as text
+        return cell[1:] if cell[:1] == "'" and cell[1:].startswith(_FORMULA) else cell
+
+    return {
+        name.strip().lower(): np.array(
+            [as_written(row[name].strip()) for row in rows], dtype=object
+        )
+        for name in reader.fieldnames or ()
+    }
+
+
+def _classes_of(values: NDArray[Any], classes: ClassTable) -> tuple[NDArray[np.int64], ClassTable]:
+    """Return the codes that labellers meant, and the class table with what it lacked."""
+    texts = [str(value).strip() if is_known(value) else "" for value in values]
+    code_of = {"": NO_REFERENCE, CANNOT_TELL_TEXT: CANNOT_TELL}
+    code_of |= {name.casefold(): v for name, v in zip(classes.names, classes.values, strict=True)}
+    whole = {text for text in texts if _WHOLE.fullmatch(text)} - set(code_of)
+    code_of |= {text: int(float(text)) for text in whole}
+    spelled = {text.casefold(): text for text in texts if text.casefold() not in code_of}
+    strange = dict(enumerate(sorted(spelled), start=max(code_of.values()) + 1))
+    code_of |= {key: code for code, key in strange.items()}
+    codes = np.array([code_of[text.casefold()] for text in texts], dtype=np.int64)
+    names = ClassTable.from_names({code: spelled[key] for code, key in strange.items()})
+    table = _completed(classes, codes, names)
+    for value, name in list(zip(table.values, table.names, strict=True))[len(classes) :]:
+        warnings.warn(
+            f"'{name}' ({int((codes == value).sum())} points) is not a class of the map: it counts "
+            "as an error wherever the map gives a label."
+            f"{nearest(name, list(classes.names))}",
+            HsrejectWarning,
+            stacklevel=3,
+        )
+    return codes, table
+
+
+def given_sample(
+    sample: Sample | xr.DataArray | NDArray[Any] | str | PathLike[str],
+    on_map: xr.DataArray,
+    *,
+    assume_random: bool,
+) -> Sample:
+    """Return the points of a sample in any form, with the labels of a map of :func:`labels_of`.
+
+    An array is trusted to be what the caller says; points of unknown origin only if the caller says
+    so.
+    """
+    if isinstance(sample, str | PathLike):
+        sample = open_sample(sample, on_map)
+    if not isinstance(sample, Sample):
+        on_grid = as_label_map(sample, name="sample")
+        check_same_grid(on_map, on_grid, names=("the map", "sample"))
+        sample = Sample.at(np.flatnonzero(on_grid.values), on_map).with_reference(on_grid)
+        assume_random = True
+    if sample.kind == CHOSEN:
+        raise InputError(
+            "These points were chosen to train on ('hsreject next'): they are not a random sample "
+            "of any map. Draw one with 'hsreject sample'."
+        )
+    if not (sample.kind or assume_random):
+        raise InputError(f"The sample does not say how its points were drawn. {WAY_OUT}")
+    n_drawn = 0 if sample.design is None else sample.design.n_points
+    if len(sample) < n_drawn and not (assume_random or sample.kind == CLIMB):
+        raise InputError(
+            f"{n_drawn - len(sample)} of the {n_drawn} points that were drawn are missing from the "
+            "sample. Put these rows back, with an empty reference."
+        )
+    points = sample.on_map(on_map)
+    points = points.select(points.label != NODATA)
+    if not points.labelled.any() and points.kind != CLIMB:
+        raise InputError(
+            "No sampled pixel has a reference where the map has data. Fill in the column "
+            "'reference' with class names or codes."
+        )
+    return points

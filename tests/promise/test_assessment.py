@@ -433,6 +433,19 @@ def test_areas_are_those_on_the_ground() -> None:
     assert lower <= north <= upper
 
 
+def test_figures_say_what_they_are_about_where_pixels_could_not_be_drawn() -> None:
+    label, _, truth = ranked_map()
+    train = np.zeros_like(label)
+    train[:5] = 1
+    for design in ("random", "stratified"):
+        found = hr.assess(
+            label, hr.draw_sample(label, 300, design=design, exclude=train).with_reference(truth)
+        )
+        assert "7500 of the 8000 pixels" in found.drawn
+        assert column(found, "area").sum() == pytest.approx(8000)
+    assert "of the" not in hr.assess(label, hr.draw_sample(label, 300).with_reference(truth)).drawn
+
+
 def test_tables_for_spreadsheets(tmp_path) -> None:
     label, truth = rejecting_map()
     found = hr.assess(placed(label), hr.draw_sample(placed(label), 300).with_reference(truth))

@@ -51,7 +51,7 @@ def assess_command(
     check_there(label, sample)
     from hsreject.files import check_folder, complete_folder
     from hsreject.promise.assessment import assess
-    from hsreject.promise.sample_file import open_sample
+    from hsreject.promise.sample import open_sample
 
     if out is not None:
         check_folder(out, overwrite=overwrite)

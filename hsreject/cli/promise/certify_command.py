@@ -75,10 +75,10 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
 
     from hsreject.errors import InputError
     from hsreject.files import check_folder
-    from hsreject.promise.certifying import certify
+    from hsreject.promise.certificate import certify
     from hsreject.promise.design import more_points
-    from hsreject.promise.planning import predicted_curve
-    from hsreject.promise.sample_file import open_sample
+    from hsreject.promise.frame import Frame
+    from hsreject.promise.sample import open_sample
     from hsreject.schema import OPERATING_POINT
 
     check_folder(out, overwrite=overwrite)
@@ -102,7 +102,9 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
     larger, curve = points, None
     if inputs.confidence is not None:
         ranked = inputs.label, inputs.confidence
-        curve = predicted_curve(*ranked, inputs.predicted, exclude=inputs.excluded)
+        regions = Frame.of(*ranked, inputs.excluded).regions()
+        errors = regions.predicted_errors(inputs.predicted)
+        curve = None if errors is None else (regions.sizes / regions.n_all, errors)
         if more:
             larger = more_points(*ranked, points, more, exclude=inputs.excluded)
     files = _write_certificate(

@@ -45,7 +45,7 @@ def label_command(
     from hsreject.io.labels import open_labels
     from hsreject.io.scene import open_scene
     from hsreject.promise.label_page import offered_map, write_label_page
-    from hsreject.promise.sample_file import open_sample
+    from hsreject.promise.sample import open_sample
 
     check_target(out, overwrite=overwrite)
     cube = open_scene(scene)

@@ -107,7 +107,7 @@ def _open_predicted(path: Path, label: xr.DataArray, confidence: xr.DataArray) -
     from hsreject.errors import InputError
     from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_band
-    from hsreject.promise.planning import error_of_curve, predicted_error
+    from hsreject.promise.design import error_of_curve, predicted_error
 
     if path.suffix == ".skops":
         from hsreject.mapping.model_file import load_model

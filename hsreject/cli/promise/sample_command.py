@@ -116,8 +116,8 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
 
 def _show_plan(console: Console, inputs: Inputs, confidence_level: float) -> None:
     """Print what coverage to expect for some numbers of labels and errors."""
+    from hsreject.promise.design import expected_coverage
     from hsreject.promise.frame import percent
-    from hsreject.promise.planning import expected_coverage
 
     assert inputs.confidence is not None  # noqa: S101 (asked for before)
     expected = expected_coverage(
