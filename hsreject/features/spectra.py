@@ -229,8 +229,9 @@ class BandRequirements:
             return cube.assign_coords({schema.GOOD_BAND: (schema.BAND, self.needed)})
         if self.wavelength is None:
             raise InputError(
-                f"match_bands='{how}' needs wavelengths, but the scene that the model was trained "
-                "on had none. Give a scene with the same bands and match_bands='exact'."
+                f"Bands cannot be matched (--match-bands {how}, in Python match_bands='{how}'): "
+                "the scene that the model was trained on had no wavelengths. Give a scene with "
+                "the same bands, and leave that out."
             )
         good = cube.isel({schema.BAND: np.flatnonzero(schema.good_bands(cube))})
         needed, available = self.wavelength[self.needed], _finite_wavelengths(good)
@@ -341,8 +342,8 @@ def _check_coverage(
         raise InputError(
             f"The scene has no band within {tol:g} nm of {missing.size} of the {targets.size} "
             f"wanted wavelengths, from {missing.min():.1f} to {missing.max():.1f} nm (its own go "
-            f"from {available.min():.1f} to {available.max():.1f} nm). Raise wavelength_tol, or "
-            "train on the bands both scenes have."
+            f"from {available.min():.1f} to {available.max():.1f} nm). Train on the bands that "
+            "both scenes have (the feature select_bands takes ranges of wavelengths)."
         )
 
 
@@ -368,8 +369,9 @@ def _finite_wavelengths(cube: xr.DataArray) -> NDArray[np.float64]:
     wavelength = _wavelengths(cube)
     if wavelength is None:
         raise InputError(
-            "Bands can be matched by wavelength only in a scene with the coordinate 'wavelength' "
-            "(nm) along 'band'. Assign it with cube.assign_coords(wavelength=('band', [...]))."
+            "Bands can be matched by wavelength only in a scene that says its wavelengths. State "
+            "them in its file or header (in Python assign the coordinate 'wavelength', in nm, "
+            "along 'band'), or give a scene with the bands of the training scene."
         )
     if not np.isfinite(wavelength).all():
         raise InputError(

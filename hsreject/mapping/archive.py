@@ -6,27 +6,23 @@ import csv
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from dask.base import tokenize
-
-from hsreject import __version__
 from hsreject.errors import FileError, HsrejectError, InputError
 from hsreject.files import MANIFEST, check_folder, replacing
-from hsreject.io.remote import RemotePath, as_path, is_store, state_of
+from hsreject.io.remote import RemotePath, as_path, is_store
 from hsreject.mapping.map_scene import FILES, SUMMARY_FILE, map_scene, open_map_model
 from hsreject.mapping.map_summary import MapSummary
-from hsreject.progress import ProgressCallback, no_progress
+from hsreject.mapping.ranking import key_of_work
 
 SUMMARY = "summary.csv"
 MAPPED, FINISHED, FAILED = "mapped", "finished before", "failed"
 
 _HEAD = (
     *("scene", "folder", "status", "pixels", "kept_share", "unknown_share", "seconds", "error"),
-    "work",  # a token of scene, model and options: the same work is not done twice
+    "work",  # a key of scene, model and options: the same work is not done twice
 )
 _SUFFIXES = (
     *(".tif", ".tiff", ".vrt", ".img", ".dat", ".bsq", ".bil", ".bip", ".jp2", ".mat", ".npy"),
@@ -65,45 +61,26 @@ def _is_scene(path: Path) -> bool:
 
 
 def map_archive(
-    scenes: Sequence[str | PathLike[str]],
-    model: str | PathLike[str],
+    scenes: Sequence[Path],
+    model: Path,
     *,
-    out: str | PathLike[str],
+    out: Path,
     options: Mapping[str, Any],
-    n_workers: int | None = None,
-    progress: ProgressCallback = no_progress,
+    **running: Any,
 ) -> Iterator[dict[str, str]]:
-    """Map every scene into a folder of its own inside `out`, and yield the outcome of each.
+    """Map every scene into a folder of its own inside `out`, and yield its row of `summary.csv`.
 
     Scenes that were mapped before with the same model and options are skipped, also those of a call
-    that was stopped; a scene that fails does not stop the others.
-
-    Parameters
-    ----------
-    scenes : sequence of path
-        What :func:`find_scenes` found.
-    model : path
-        Of :func:`hsreject.save_model`.
-    out : path
-        The folder of all folders; `summary.csv` in it has one row per scene: kept share, share of
-        unknown pixels, hectares kept of each class, seconds.
-    options : mapping
-        Those of :func:`hsreject.map_scene` that its map depends on.
-    n_workers, progress
-        As for :func:`hsreject.map_scene`.
-
-    Yields
-    ------
-    dict
-        The row of a scene as `summary.csv` has it, as soon as it is there.
+    that was stopped; a scene that fails does not stop the others. `options` are those of
+    :func:`hsreject.map_scene` that a map depends on, `running` the others.
     """
-    folder, trained = Path(out), open_map_model(model)
-    check_folder(folder, overwrite=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    table = {row["scene"]: row for row in _read(folder / SUMMARY)}
-    for scene, name in _named([as_path(scene) for scene in scenes]):
-        work = tokenize(__version__, _state(scene), _state(as_path(model)), dict(options))
-        row, place = table.get(str(scene), {}), folder / name
+    trained = open_map_model(model)
+    check_folder(out, overwrite=True)
+    out.mkdir(parents=True, exist_ok=True)
+    table = {row["scene"]: row for row in _read(out / SUMMARY)}
+    for scene, name in zip(scenes, _folders(scenes), strict=True):
+        work = key_of_work(scene, model, dict(options))
+        row, place = table.get(str(scene), {}), out / name
         if row.get("work") == work and all((place / file).is_file() for file in _FILES):
             row = {**row, "status": FINISHED}
         else:
@@ -111,24 +88,19 @@ def map_archive(
             begun, overwrite = time.perf_counter(), (place / MANIFEST).is_file()
             try:
                 result = map_scene(
-                    *(scene, trained),
-                    out=place,
-                    overwrite=overwrite,
-                    n_workers=n_workers,
-                    progress=progress,
-                    **options,
+                    scene, trained, out=place, overwrite=overwrite, **options, **running
                 )
                 row |= {"status": MAPPED, "work": work, **_numbers(result.summary)}
             except HsrejectError as error:
                 row |= {"status": FAILED, "error": str(error)}
             row["seconds"] = f"{time.perf_counter() - begun:.1f}"
         table[str(scene)] = row
-        _write(folder / SUMMARY, table.values())
+        _write(out / SUMMARY, table.values())
         yield row
 
 
-def _named(scenes: Sequence[Path]) -> list[tuple[Path, str]]:
-    """Return each scene with the name of its folder: its own, with that of its folder if needed."""
+def _folders(scenes: Sequence[Path]) -> list[str]:
+    """Return the names of the folders: those of the scenes, with that of their folder if needed."""
     count = Counter(scene.stem for scene in scenes)
     names = [
         scene.stem if count[scene.stem] == 1 else f"{scene.parent.name}_{scene.name}"
@@ -139,14 +111,7 @@ def _named(scenes: Sequence[Path]) -> list[tuple[Path, str]]:
             f"{twice[0]} is there twice. Give each scene once; scenes of the same name in folders "
             "of the same name need separate calls."
         )
-    return list(zip(scenes, names, strict=True))
-
-
-def _state(path: Path) -> tuple[object, ...]:
-    """Return what tells a file from what it was before."""
-    with suppress(OSError):  # opening it will say why
-        return str(path), *state_of(path)
-    return (str(path),)
+    return names
 
 
 def _numbers(summary: MapSummary) -> dict[str, str]:
@@ -159,10 +124,10 @@ def _numbers(summary: MapSummary) -> dict[str, str]:
         cells["unknown_share"] = f"{summary.n_unknown / summary.n_pixels:.6f}"
     for share in (*summary.classes, *summary.groups):
         area = summary.hectares(share.n_kept)
-        unit, number = (
-            ("pixels", f"{share.n_kept}") if area is None else ("hectares", f"{area:.2f}")
-        )
-        cells[f"{unit} {share.name}"] = number
+        if area is None:
+            cells[f"pixels {share.name}"] = str(share.n_kept)
+        else:
+            cells[f"hectares {share.name}"] = f"{area:.2f}"
     return cells
 
 

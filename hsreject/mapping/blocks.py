@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from dask.array.core import normalize_chunks
 from dask.utils import parse_bytes
 
 from hsreject.errors import InputError
 from hsreject.registry import check_count
 from hsreject.threads import usable_cores
 
-PROGRAM = 450_000_000
-"""Bytes that everything else takes: libraries, GDAL's cache, pieces of the final maps."""
-
-PIECE = 16_384
-"""About how many pixels are read and classified at a time, unless a file stores more together."""
-
-BYTES_PER_BAND = 10
-"""Per pixel and band of a piece: file type, mask, single precision."""
-
-LARGEST_PIECE = 200_000_000
-"""Bytes; of what a file stores together in larger pieces, only some rows are taken at a time."""
-
+PROGRAM = 450_000_000  # bytes of all else: libraries, GDAL's cache, pieces of the final maps
+PIECE = 16_384  # pixels read and classified at a time, unless a file stores more together
+BYTES_PER_BAND = 10  # per pixel and band of a piece: file type, mask, single precision
+LARGEST_PIECE = 200_000_000  # bytes; of what a file stores in larger ones, some rows at a time
 NARROWEST_PIECE = 64  # columns
 PIECE_SIDES = (8, 4, 2, 1)  # of a piece, in times of what a classifier sees around it
 SMALLEST_SIDE = 32
 USUAL_SIDE = 512
 HALOS_PER_SIDE = 16  # a block of 16 halos costs 27 % more than the same pixels without halos
+
+Sizes = tuple[tuple[int, ...], tuple[int, ...]]
+"""Rows and columns of parts of a scene: the chunks of a map."""
 
 
 @dataclass(frozen=True)
@@ -45,27 +42,25 @@ class Blocks:
         return len(self.sizes[0]) * len(self.sizes[1])
 
     @property
-    def sizes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Rows and columns of the blocks: the chunks of a map.
-
-        No block is smaller than the halo, so that a halo never reaches beyond the next block.
-        """
+    def sizes(self) -> Sizes:
+        """The blocks; none is smaller than the halo, which so never reaches beyond the next."""
         rows, columns = (_equal_parts(size, self.side, least=self.halo) for size in self.shape)
         return rows, columns
 
     @property
-    def pieces(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Rows and columns of the pieces in which a scene is read, with the grain of its file.
+    def pieces(self) -> Sizes:
+        """The pieces in which a scene is read, with the grain of its file.
 
-        No piece is smaller than what is around it, as for the blocks.
+        None is smaller than what is around it, as for the blocks.
         """
-        (height, width), (rows, columns) = self.shape, self.piece
-        if self.reach:
-            reach = self.reach
-            return _equal_parts(height, rows, least=reach), _equal_parts(
-                width, columns, least=reach
+        if not self.reach:
+            rows, columns = normalize_chunks(self.piece, self.shape)
+        else:
+            rows, columns = (
+                _equal_parts(size, largest, least=self.reach)
+                for size, largest in zip(self.shape, self.piece, strict=True)
             )
-        return _steps(height, rows), _steps(width, columns)
+        return rows, columns
 
     @property
     def depth(self) -> tuple[int, int]:
@@ -103,10 +98,9 @@ def cut_scene(  # noqa: PLR0913 (all but one are options)
     scarce), and a row of them waits as it was read, `item_size` bytes per band.
 
     The side is `side`, by default 16 halos and at least 512 pixels, or as much of that as memory
-    allows for one worker. It never depends on the number of workers, and so neither does the map.
-    Without a `side`, less memory makes smaller blocks; fewer workers than `n_workers` (by default
-    the number of cores) are taken where memory does not allow more. A `halo` of None means that
-    the whole scene decides about every pixel: then there is one block.
+    allows for one worker. It never depends on the number of workers, and so neither does the map:
+    as many as `n_workers` (by default the number of cores) are taken as memory then allows. A
+    `halo` of None means that the whole scene decides about every pixel: there is one block.
     """
     bound = _bytes(memory)
     for name, value in (("block_size", side), ("n_workers", n_workers)):
@@ -142,8 +136,7 @@ def cut_scene(  # noqa: PLR0913 (all but one are options)
 
     largest = min(max(side or max(USUAL_SIDE, HALOS_PER_SIDE * halo), halo), max(shape))
     smallest = largest if side else min(max(SMALLEST_SIDE, halo), largest)
-    # the largest block that one worker can hold; only then as many workers as fit, so that the map
-    # does not depend on their number
+    # the largest block that one worker can hold; only then as many workers as fit
     cuts = [Blocks(shape, side, halo, 1, size, reach) for side in range(largest, smallest - 1, -1)]
     blocks = next((cut for cut in cuts if needed(cut) <= bound), None)
     if blocks is None:
@@ -167,11 +160,6 @@ def _piece(shape: tuple[int, int], grain: tuple[int, int], n_bands: int) -> tupl
     return min(rows, most, shape[0]), columns
 
 
-def _steps(size: int, step: int) -> tuple[int, ...]:
-    """Return parts of `step` and what is left."""
-    return tuple(min(step, size - start) for start in range(0, size, step))
-
-
 def _equal_parts(size: int, largest: int, *, least: int = 0) -> tuple[int, ...]:
     """Return nearly equal parts: few enough for `least`, and as many as `largest` asks for."""
     count = -(-size // largest)
@@ -181,14 +169,10 @@ def _equal_parts(size: int, largest: int, *, least: int = 0) -> tuple[int, ...]:
 
 
 def _bytes(memory: str | float) -> int:
-    """Return a number of bytes that may be written like "2GB"."""
-    try:
-        number = int(parse_bytes(memory))
-    except ValueError:
-        number = 0
-    if number <= 0:
-        raise InputError(f"memory must be a number of bytes like '2GB' (got {memory!r}).")
-    return number
+    with suppress(ValueError):
+        if (number := int(parse_bytes(memory))) > 0:
+            return number
+    raise InputError(f"memory must be a number of bytes like '2GB' (got {memory!r}).")
 
 
 def _megabytes(number: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,21 +46,24 @@ class Dial:
     ) -> Dial:
         """Return the dial of the only goal that is not None, or say that there is no single one."""
         if certificate is not None and all(wish is None for wish in wishes.values()):
-            if isinstance(certificate, str | PathLike):
+            if not isinstance(certificate, Certificate):
                 certificate = Certificate.read(certificate)
             return cls(Goal(max_error=certificate.max_error), certificate)
         goal = Goal.one_of({**wishes, CERTIFICATE: certificate})
-        if goal.kind not in {ACCURACY, REJECTION_COST} and sample is not None:
+        if sample is not None and not goal.needs_reference:
             raise InputError(
                 f"A sample tells which threshold an accuracy or a cost asks for, not a "
                 f"{goal.kind}. Leave the sample out."
             )
         return cls(goal, None, sample, assume_alike)
 
-    def on_scene(self, cube: xr.DataArray, model: MapModel, *, flat: bool) -> Dial:
-        """Return the dial with its sample opened, or say before the work what is of another scene.
+    def on_scene(
+        self, cube: xr.DataArray, model: MapModel, similarity: Similarity | None, *, flat: bool
+    ) -> Dial:
+        """Return the dial with its sample opened, or say before the work that nothing backs it.
 
-        A certificate may still turn out to be of another map.
+        A certificate may still turn out to be of another map. `assume_alike` stays where the
+        training scene gives the threshold, and this is another one.
         """
         if self.certificate is not None:
             self.certificate.applicable_threshold  # noqa: B018 (raises if there is none)
@@ -72,44 +74,35 @@ class Dial:
                     "pixels. Leave out --flat (in Python flat=True), or certify the flat map by "
                     "itself."
                 )
-        if self.sample is None:
             return self
-        grid = xr.ones_like(cube.isel({BAND: 0}, drop=True), dtype=np.uint16)
-        on_map = labels_of(grid.drop_attrs(deep=False).assign_attrs(model.classes.to_attrs()))
-        points = given_sample(self.sample, on_map, assume_random=False)
-        if np.ptp(points.inclusion_probability) > 0:
-            raise InputError(
-                "The sample was drawn from strata, more densely in some than in others: it does "
-                "not tell which threshold an accuracy asks for. Give a simple random sample, or "
-                "certify the map ('hsreject certify')."
-            )
-        if not points.labelled.any():
-            raise InputError("No point of the sample has a class. Label them first.")
-        return replace(self, sample=points)
-
-    def check_backed(self, model: MapModel, similarity: Similarity | None) -> None:
-        """Raise where only the training scene gives the threshold, and this is another scene."""
-        if self.goal.kind not in {ACCURACY, REJECTION_COST} or self.sample is not None:
-            return
+        if self.sample is not None:
+            grid = xr.ones_like(cube.isel({BAND: 0}, drop=True), dtype=np.uint16)
+            on_map = labels_of(grid.drop_attrs(deep=False).assign_attrs(model.classes.to_attrs()))
+            points = given_sample(self.sample, on_map, assume_random=False)
+            if np.ptp(points.inclusion_probability) > 0:
+                raise InputError(
+                    "The sample was drawn from strata, more densely in some than in others: it "
+                    "does not tell which threshold an accuracy asks for. Give a simple random "
+                    "sample, or certify the map ('hsreject certify')."
+                )
+            return replace(self, sample=points)
+        if not self.goal.needs_reference:
+            return self
         model.threshold_for(self.goal)  # raises if it has none
-        if self.assume_alike or (similarity is not None and similarity.is_training_scene):
-            return
-        raise InputError(
-            f"Nothing tells which threshold reaches {self.goal.kind}={self.goal.value:g} on this "
-            f"scene: the model was tested on its training scene ('{model.title}') alone. Give "
-            "labelled pixels of this scene (--sample, drawn with 'hsreject sample') or a "
-            "certificate, ask for --fraction, or say --assume-alike (in Python "
-            "assume_alike=True) to take the training scene's threshold as an assumption."
-        )
+        if similarity is not None and similarity.is_training_scene:
+            return replace(self, assume_alike=False)
+        if not self.assume_alike:
+            raise InputError(
+                f"Nothing tells which threshold reaches {self.goal.kind}={self.goal.value:g} on "
+                f"this scene: the model was tested on its training scene ('{model.title}') alone. "
+                "Give labelled pixels of this scene (--sample, drawn with 'hsreject sample') or a "
+                "certificate, ask for --fraction, or say --assume-alike (in Python "
+                "assume_alike=True) to take the training scene's threshold as an assumption."
+            )
+        return self
 
     def rejection(
-        self,
-        ranking: xr.Dataset,
-        model: MapModel,
-        similarity: Similarity | None,
-        *,
-        lowest: float,
-        progress: ProgressCallback,
+        self, ranking: xr.Dataset, model: MapModel, *, lowest: float, progress: ProgressCallback
     ) -> Rejection:
         """Return the threshold of a map with these labels and confidences, and its source.
 
@@ -125,25 +118,22 @@ class Dial:
             return Rejection(kind, value, max(value, lowest), "given")
         if kind == FRACTION:
             confidence = ranking["confidence"].where(ranking["confidence"] >= lowest)
-            threshold = threshold_for_fraction(confidence, value, progress=progress)
-            reachable = (threshold.reachable_below, threshold.reachable_above)
+            threshold = threshold_for_fraction(confidence, value, progress=progress).value
             source = "the confidence at that rank among the pixels of this scene"
             source += " that are not unknown" if np.isfinite(lowest) else ""
-            return Rejection(kind, value, threshold.value, source, reachable)
+            return Rejection(kind, value, threshold, source)
         source = {
             ACCURACY: f"the smallest rejection that kept an accuracy of {value:g}",
             REJECTION_COST: f"the cheapest if a rejected pixel costs {value:g} of a wrong one",
         }[kind]
         if self.sample is not None:
-            smallest, n_points = self._threshold_of_sample(ranking, model.rejector)
+            threshold, n_points = self._threshold_of_sample(ranking, model.rejector)
             source += f", on {n_points} sampled pixels of this scene"
-            return Rejection(kind, value, max(smallest, lowest), source)
-        n_points = model.n_calibration_pixels
+            return Rejection(kind, value, max(threshold, lowest), source)
+        threshold, n_points = model.threshold_for(self.goal), model.n_calibration_pixels
         source += f", on {n_points} test pixels of the training scene ('{model.title}')"
-        is_tested = similarity is not None and similarity.is_training_scene
-        assumption = "" if is_tested else ASSUMPTION
-        smallest = max(model.threshold_for(self.goal), lowest)
-        return Rejection(kind, value, smallest, source, assumption=assumption)
+        assumption = ASSUMPTION if self.assume_alike else ""
+        return Rejection(kind, value, max(threshold, lowest), source, assumption)
 
     def _threshold_of_sample(
         self, ranking: xr.Dataset, rejector: RankedRejector

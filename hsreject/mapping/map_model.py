@@ -120,20 +120,16 @@ class MapModel:
         return float(points["threshold"].values[self.rejector.chosen_point(points, goal)])
 
     def tested(
-        self,
-        maps: xr.Dataset,
-        test: xr.DataArray,
-        cube: xr.DataArray,
-        *,
-        progress: ProgressCallback = no_progress,
+        self, maps: xr.Dataset, test: xr.DataArray, *, progress: ProgressCallback = no_progress
     ) -> MapModel:
         """Return the model with its operating points on the test pixels of the training scene.
 
-        Confidences are those of a map of that scene: of unknown pixels they lie below all others.
+        The maps are `probability` and `image`. As on maps, unknown pixels come below all others.
         """
         ranking = self.rejector.rank(maps, progress=progress)
         if self.rejector.needs_p_value:
-            p_value = self.novelty.p_value(needed_bands(cube, self.classifier), shift=(0, 0))
+            image = needed_bands(maps["image"], self.classifier)
+            p_value = self.novelty.p_value(image, shift=(0, 0))
             for name in {"confidence", LEVEL_CONFIDENCE} & set(ranking):
                 values = ranking[name].values
                 lowered = below_all_others(values, p_value.values, lowest=self.lowest_confidence)

@@ -12,8 +12,9 @@ import dask
 import numpy as np
 import xarray as xr
 
+from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.files import check_folder, check_space, complete_folder
+from hsreject.files import check_folder, check_space, complete_folder, unfinished_folder
 from hsreject.handover.filled_map import FILLED, filled_map, filled_raster, open_filled_map
 from hsreject.handover.provenance import Provenance, write_map_item
 from hsreject.io.grid import Grid
@@ -26,25 +27,13 @@ from hsreject.mapping.foreign import window_chunks
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.map_summary import MapSummary, Rejection, shares_of
 from hsreject.mapping.model_file import load_model
-from hsreject.mapping.ranking import MapJob, finished_blocks, rank_scene, ranking_dtype
-from hsreject.mapping.schedulers import explained_loss_of_workers, local_threads
+from hsreject.mapping.ranking import MapJob, key_of_work, rank_scene, ranking_dtype
+from hsreject.mapping.schedulers import workers
 from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_choice
 from hsreject.rejection.hierarchical import flat_map, levels_as_field
 from hsreject.rejection.rejector import GROUP_FLAG, UNKNOWN_FLAG, flag_map
-from hsreject.schema import (
-    CATEGORY,
-    CLASS_NAME,
-    CUBE_DIMS,
-    LABEL_WITH_REJECTION,
-    LEVEL,
-    LEVEL_CONFIDENCE,
-    MAP_DIMS,
-    REJECTED,
-    REJECTION_COST,
-    check_dims,
-)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,8 +42,8 @@ if TYPE_CHECKING:
     from hsreject.promise.sample import Sample
 
 SUMMARY_FILE = "summary.toml"
-FILES = ("label", "confidence", LABEL_WITH_REJECTION, "flag")
-FIELD_FILES = {LEVEL_CONFIDENCE: "level_confidence.tif", "probability": "probabilities.tif"}
+FILES = ("label", "confidence", schema.LABEL_WITH_REJECTION, "flag")
+FIELD_FILES = {schema.LEVEL_CONFIDENCE: "level_confidence.tif", "probability": "probabilities.tif"}
 """Maps of several bands, where there are groups and where probabilities are asked for."""
 BYTES_PER_PIXEL = 64  # of a block besides its classes: label, confidence, masks, edge weights
 
@@ -105,17 +94,15 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     """Map a scene with a trained model; scenes larger than memory are mapped in blocks.
 
     Every pixel is read and classified once. The context of a block is solved with a halo of
-    probabilities around it (8 pixels per unit of context weight), and the block keeps its inside:
-    at least 99.9 % of the labels are those of the whole scene solved at once (99 % where the
-    spectra hardly separate the classes). A classifier that looks around a pixel gets its own halo
-    of spectra. The threshold of a fraction is exact.
+    probabilities around it (8 pixels per unit of context weight): at least 99.9 % of the labels are
+    those of the whole scene solved at once (99 % where the spectra hardly separate the classes).
+    The threshold of a fraction is exact.
 
     Pixels unlike all training pixels (:class:`hsreject.Novelty`) are *unknown*: they are rejected
     in addition to what is asked for, with a confidence below all others and a code of their own.
 
     dask runs the blocks: on threads of this process, or on the cluster of the active
-    `dask.distributed` client, whose workers must see scene and `out` under the same paths. The
-    map is the same.
+    `dask.distributed` client, whose workers must see scene and `out` under the same paths.
 
     Parameters
     ----------
@@ -129,8 +116,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         pixel has no label: 1 kept, 2 rejected, 3 unknown, 4 a group), with what
         :func:`hsreject.write_map` puts beside them, `map_filled.tif` (:func:`hsreject.filled_map`)
         and `summary.toml`; of a model with groups also `level_confidence.tif`, on which
-        :func:`hsreject.certify` works. They appear together when all are complete. Finished blocks
-        are kept in it meanwhile: if the work is stopped, the same call continues from them.
+        :func:`hsreject.certify` works. They appear together when all are complete. If the work is
+        stopped, the same call continues from the finished blocks, which it keeps there.
     fraction : float in [0, 1]
         Share of the pixels to reject of those that have data and are not unknown; the nearest that
         a threshold reaches is taken.
@@ -154,11 +141,10 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     match_bands : {"exact", "nearest", "interpolate"}
         What to do with a scene that has other bands than the training scene.
     foreign : {"refuse", "allow"}
-        What to do with a scene that is unlike the training scene. Before any long work some 4,000
-        pixels all over it are read. "refuse" raises where more than half of them are unlike all
-        training pixels, or where all values are a hundredth of those; "allow" maps every scene.
-        Where pixels are novel on average, or the experts of a pool agree on few labels, there is a
-        warning (:class:`hsreject.errors.DriftWarning`).
+        Whether to map a scene that is unlike the training scene: more than half of some 4,000
+        pixels all over it, which are read first, are unlike all training pixels, or all values are
+        a hundredth of those. Where pixels are novel on average, or the experts of a pool agree on
+        few labels, there is a warning (:class:`hsreject.errors.DriftWarning`).
     flat : bool
         Of a model with groups: reject what is not one class, so that `label_with_rejection` has
         classes only, for readers that know no groups; `confidence` is that of the class then.
@@ -201,7 +187,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         FRACTION: fraction,
         THRESHOLD: threshold,
         ACCURACY: accuracy,
-        REJECTION_COST: rejection_cost,
+        schema.REJECTION_COST: rejection_cost,
     }
     dial = Dial.of(wishes, certificate, sample, assume_alike=assume_alike)
     check_choice("foreign", foreign, ("refuse", "allow"))
@@ -210,27 +196,29 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     trained = model if isinstance(model, MapModel) else open_map_model(model)
     open_in = _opener(scene, variable, band_axis)
     cube = open_in("auto")
-    dial = dial.on_scene(cube, trained, flat=flat)
     record = ranking_dtype(trained, probabilities=probabilities)
     blocks = _cut(cube, trained, record, memory=memory, side=block_size, n_workers=n_workers)
-    names = (_name(scene), _name(model))
-    job = MapJob(cube, trained, dial, blocks, record, match_bands, names, flat)
-    with local_threads(blocks.n_workers) as in_memory, explained_loss_of_workers():
+    names = [str(one) if isinstance(one, str | PathLike) else "in memory" for one in (scene, model)]
+    job = MapJob(cube, trained, dial, blocks, record, match_bands, flat, names)
+    with workers(blocks.n_workers) as in_memory:
         from_file = in_memory and not isinstance(scene, xr.DataArray)
         job = _prepare(job, open_in, foreign=foreign, read_once=from_file)
         if out is None:
             return _finish(job, rank_scene(job, None, progress), progress)
+        target = Path(out).absolute()
         options = (variable, band_axis, match_bands, blocks.side, blocks.halo, record.descr)
         with (
-            finished_blocks(out, model, scene, options) as folder_of_blocks,
-            complete_folder(Path(out).absolute(), overwrite=overwrite) as folder,
+            unfinished_folder(target, key_of_work(model, scene, options)) as folder_of_blocks,
+            complete_folder(target, overwrite=overwrite) as folder,
         ):
             sizes = [path.stat().st_size for path in folder_of_blocks.glob("*.npy")]
-            check_space(Path(out), job.size_of_files - sum(sizes))
+            # blocks, maps as plain files and in the end, whose filled map has three bands
+            maps = record.itemsize + 4 * record["label"].itemsize + 1
+            check_space(target, cube[0].size * (record.itemsize + 2 * maps) - sum(sizes))
             job = replace(job, n_finished=len(sizes))
             result = _finish(job, rank_scene(job, folder_of_blocks, progress), progress)
             _write(result, folder, progress)
-    return replace(result, maps=_written(Path(out), result.maps))
+    return replace(result, maps=_written(target, result.maps))
 
 
 # ------------------------------------------------------------------------------------ prepare
@@ -251,7 +239,7 @@ def _opener(
 ) -> Callable[[Any], xr.DataArray]:
     """Return a function that opens a scene in chunks (y, x), lazily if it comes from a file."""
     if isinstance(scene, xr.DataArray):
-        cube = check_dims(scene, CUBE_DIMS, name="scene")
+        cube = schema.check_dims(scene, schema.CUBE_DIMS, name="scene")
         return lambda chunks: cube
     path = as_path(scene).absolute()  # workers of a cluster have folders of their own
     return lambda chunks: open_scene(path, chunks=chunks, variable=variable, band_axis=band_axis)
@@ -268,9 +256,7 @@ def _cut(
 ) -> Blocks:
     """Return the blocks of a scene: probabilities are overlapped by the rejector's halo."""
     n_bands, n_rows, n_columns = cube.shape
-    stored = cube.encoding.get("preferred_chunks", {})
-    grain = tuple(stored[dim] for dim in MAP_DIMS) if set(MAP_DIMS) <= set(stored) else None
-    n_classes = len(model.classes.values)
+    stored, n_classes = cube.encoding.get("preferred_chunks", {}), len(model.classes)
     per_pixel = BYTES_PER_PIXEL + record.itemsize + n_classes * model.rejector.bytes_per_class
     if model.halo is None:  # the image itself is kept, and a copy while it is put together
         per_pixel += 2 * n_bands * max(cube.dtype.itemsize, 4)
@@ -283,7 +269,7 @@ def _cut(
         reach=0 if model.halo is None else model.classifier.halo or 0,
         item_size=cube.dtype.itemsize,
         memory=memory,
-        grain=grain,
+        grain=(stored.get(schema.Y, 1), stored.get(schema.X, n_columns)),
         side=side,
         n_workers=n_workers,
     )
@@ -297,21 +283,21 @@ def _prepare(
     A file whose pixels may be kept in memory is read once, if it is small: to look at a few pixels
     of a tiled one, many have to be unpacked.
     """
-    blocks, training_scene = job.blocks, job.model.training_scene
-    cube = open_in(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
+    blocks, model = job.blocks, job.model
+    cube = open_in(dict(zip(schema.MAP_DIMS, blocks.pieces, strict=True)))
     is_small = 1.5 * cube.nbytes <= blocks.bytes_left  # not all that is freed returns
     in_memory = read_once and is_small and len(blocks.pieces[1]) > 1
     if in_memory:
         cube = cube.persist()
     similarity = None
-    if training_scene is not None:
+    if model.training_scene is not None:
         windows = cube if in_memory else open_in(window_chunks((cube.shape[1], cube.shape[2])))
-        similarity = training_scene.compare(
-            windows, job.model.classifier, match_bands=job.match_bands
+        similarity = model.training_scene.compare(
+            windows, model.classifier, match_bands=job.match_bands
         )
         similarity.check(foreign)
-    job.dial.check_backed(job.model, similarity)
-    return replace(job, cube=cube, similarity=similarity)
+    dial = job.dial.on_scene(cube, model, similarity, flat=job.flat)
+    return replace(job, cube=cube, similarity=similarity, dial=dial)
 
 
 # ------------------------------------------------------------------------------------- finish
@@ -320,9 +306,7 @@ def _prepare(
 def _finish(job: MapJob, ranking: xr.Dataset, progress: ProgressCallback) -> SceneMap:
     """Reject what is asked for, and count."""
     with dask.config.set(scheduler="threads"):  # light, and reads files of this process
-        rejection = job.dial.rejection(
-            ranking, job.model, job.similarity, lowest=job.lowest, progress=progress
-        )
+        rejection = job.dial.rejection(ranking, job.model, lowest=job.lowest, progress=progress)
         maps = _rejected(job, ranking, rejection)
         classes, groups = shares_of(maps)
         summary = MapSummary(
@@ -359,12 +343,12 @@ def _rejected(job: MapJob, ranking: xr.Dataset, rejection: Rejection) -> xr.Data
         )
     if job.flat and job.model.tree is not None:
         # a class is kept where the class itself reaches the threshold: its confidence decides
-        confidence = ranking[LEVEL_CONFIDENCE].isel({LEVEL: 0}, drop=True)
+        confidence = ranking[schema.LEVEL_CONFIDENCE].isel({schema.LEVEL: 0}, drop=True)
         confidence = confidence.drop_attrs(deep=False).assign_attrs(maps["confidence"].attrs)
-        answer = flat_map(maps[LABEL_WITH_REJECTION])
-        maps = maps.assign(confidence=confidence, rejected=answer == REJECTED)
-        maps = maps.assign({LABEL_WITH_REJECTION: answer})
-        ranking = ranking.drop_vars(LEVEL_CONFIDENCE)
+        answer = flat_map(maps[schema.LABEL_WITH_REJECTION])
+        maps = maps.assign(confidence=confidence, rejected=answer == schema.REJECTED)
+        maps = maps.assign({schema.LABEL_WITH_REJECTION: answer})
+        ranking = ranking.drop_vars(schema.LEVEL_CONFIDENCE)
     maps["flag"] = flag_map(maps)
     more = ("second", *FIELD_FILES)
     maps = maps.assign({name: ranking[name] for name in more if name in ranking})
@@ -396,13 +380,13 @@ def _write(result: SceneMap, folder: Path, progress: ProgressCallback) -> None:
     }
     targets[folder / FILLED] = filled_raster(filled)
     fields = {name: maps[name] for name in FIELD_FILES if name in maps}
-    if LEVEL_CONFIDENCE in fields:
-        fields[LEVEL_CONFIDENCE] = levels_as_field(fields[LEVEL_CONFIDENCE])
+    if schema.LEVEL_CONFIDENCE in fields:
+        fields[schema.LEVEL_CONFIDENCE] = levels_as_field(fields[schema.LEVEL_CONFIDENCE])
     targets |= {folder / FIELD_FILES[name]: field for name, field in fields.items()}
     with dask.config.set(scheduler="threads"):
-        write_maps(targets, tags=source.tags(maps[LABEL_WITH_REJECTION]), progress=progress)
+        write_maps(targets, tags=source.tags(maps[schema.LABEL_WITH_REJECTION]), progress=progress)
     (folder / SUMMARY_FILE).write_text(summary.to_toml(), encoding="utf-8")
-    files = {"map": f"{LABEL_WITH_REJECTION}.tif", "filled": FILLED, "summary": SUMMARY_FILE}
+    files = {"map": f"{schema.LABEL_WITH_REJECTION}.tif", "filled": FILLED, "summary": SUMMARY_FILE}
     written = open_map(folder / files["map"], chunks="auto")
     write_map_item(folder, written, source, files)
 
@@ -410,19 +394,16 @@ def _write(result: SceneMap, folder: Path, progress: ProgressCallback) -> None:
 def _written(folder: Path, maps: xr.Dataset) -> xr.Dataset:
     """Return the maps as they are on disk, lazily."""
     layers = {name: open_map(folder / f"{name}.tif", chunks="auto") for name in FILES}
-    layers["rejected"] = (layers[LABEL_WITH_REJECTION] == REJECTED).drop_attrs()
+    layers["rejected"] = (layers[schema.LABEL_WITH_REJECTION] == schema.REJECTED).drop_attrs()
     if "unknown" in maps:
         layers["unknown"] = (layers["flag"] == UNKNOWN_FLAG).drop_attrs()
     layers["second"] = open_filled_map(folder / FILLED, chunks="auto")["second"]
     for name in set(FIELD_FILES) & set(maps):
         # a file has bands and their names; which classes or levels these are, the maps know
-        bands = open_map(folder / FIELD_FILES[name], chunks="auto")
+        bands = open_map(folder / FIELD_FILES[name], chunks="auto").drop_attrs()
+        bands = bands.drop_vars((schema.CATEGORY, schema.CLASS_NAME))
         dim = str(maps[name].dims[0])
-        field = bands.drop_vars((CATEGORY, CLASS_NAME)).rename({CATEGORY: dim}).drop_attrs()
         along = {key: one for key, one in maps[name].coords.items() if one.dims == (dim,)}
-        layers[name] = field.assign_coords(along).assign_attrs(maps[name].attrs)
+        field = bands.rename({schema.CATEGORY: dim}).assign_coords(along)
+        layers[name] = field.assign_attrs(maps[name].attrs)
     return xr.Dataset(layers, attrs=maps.attrs)
-
-
-def _name(source: object) -> str:
-    return str(source) if isinstance(source, str | PathLike) else "in memory"

@@ -51,7 +51,6 @@ class Rejection:
     value: float  # what was asked of it
     threshold: float  # the smallest confidence kept
     source: str  # where the threshold comes from, in words
-    reachable: tuple[float, float] | None = None  # the nearest fractions that can be reached
     assumption: str = ""  # what was assumed and not measured, in a sentence
 
 
@@ -87,7 +86,7 @@ class MapSummary:
     @property
     def rejected_fraction(self) -> float:
         """The share of the pixels with data that is rejected."""
-        return self.n_rejected / self.n_pixels if self.n_pixels else 0.0
+        return self.n_rejected / self.n_pixels
 
     @property
     def levels(self) -> dict[str, int]:
@@ -120,14 +119,14 @@ class MapSummary:
 
     def to_toml(self) -> str:
         """Return the summary as TOML."""
-        n_unknown = self.n_unknown or 0
-        unknown = {
-            "pixels": n_unknown,
-            "share": n_unknown / self.n_pixels,
-            "flag": UNKNOWN_FLAG,
-            "p_value_below": UNKNOWN_BELOW,
-        }
-        likeness = self.similarity
+        unknown, likeness = None, self.similarity
+        if self.n_unknown is not None:
+            unknown = {
+                "pixels": self.n_unknown,
+                "share": self.n_unknown / self.n_pixels,
+                "flag": UNKNOWN_FLAG,
+                "p_value_below": UNKNOWN_BELOW,
+            }
         document = {
             "hsreject": __version__,
             "scene": self.scene,
@@ -137,7 +136,7 @@ class MapSummary:
             "pixels_rejected": self.n_rejected,
             "rejected_fraction": self.rejected_fraction,
             "rejection": asdict(self.rejection),
-            "unknown": None if self.n_unknown is None else unknown,
+            "unknown": unknown,
             "similarity": likeness
             and {
                 "is_training_scene": likeness.is_training_scene,
@@ -182,26 +181,23 @@ def shares_of(maps: xr.Dataset) -> tuple[tuple[ClassShare, ...], tuple[ClassShar
     Counted block by block: the rows of label and answer in their tables make one number.
     """
     label, answer = maps["label"], maps["label_with_rejection"]
-    classes, nodes = class_table(label), class_table(answer)
-    n_answers = len(nodes) + 1  # the last is none: rejected, or without data
+    classes, nodes = class_table(label), class_table(answer)  # classes come first among the nodes
+    n_classes, n_answers = len(classes), len(nodes) + 1  # the last: rejected, or without data
 
     def pairs(label: NDArray[Any], answer: NDArray[Any]) -> NDArray[np.intp]:
         return rows_of(classes, label) * n_answers + rows_of(nodes, answer)
 
-    both = da.map_blocks(
-        pairs, *(da.asanyarray(one.data) for one in (label, answer)), dtype=np.intp
-    )
-    counts = da.bincount(both.ravel(), minlength=(len(classes) + 1) * n_answers).compute()
+    layers = (da.asanyarray(one.data) for one in (label, answer))
+    both = da.map_blocks(pairs, *layers, dtype=np.intp)
+    counts = da.bincount(both.ravel(), minlength=(n_classes + 1) * n_answers).compute()
     table = counts.reshape(-1, n_answers)[:-1]
-    n_kept, rejected = table.diagonal(), table[:, -1]  # classes come first among the nodes
-    as_group = table.sum(axis=1) - n_kept - rejected
-    columns = (n_kept.tolist(), rejected.tolist(), as_group.tolist())
-    shares = tuple(map(ClassShare, classes.values, classes.names, *columns))
-    tree, n = ClassTree.from_attrs(answer.attrs), len(classes)
-    if tree is None:
-        return shares, ()
-    levels = [tree.level_names[level] for level in tree.levels[n:]]
-    groups = zip(nodes.values[n:], nodes.names[n:], table.sum(axis=0)[n:-1].tolist(), strict=True)
-    return shares, tuple(
-        ClassShare(*group, level=level) for group, level in zip(groups, levels, strict=True)
+    n_kept, n_rejected = table.diagonal(), table[:, -1]
+    columns = (n_kept, n_rejected, table.sum(axis=1) - n_kept - n_rejected)
+    shares = map(ClassShare, classes.values, classes.names, *(one.tolist() for one in columns))
+    tree = ClassTree.from_attrs(answer.attrs)
+    levels = [] if tree is None else [tree.level_names[level] for level in tree.levels]
+    groups = zip(nodes.values, nodes.names, table.sum(axis=0).tolist(), levels, strict=False)
+    return tuple(shares), tuple(
+        ClassShare(value, name, n_pixels, level=level)
+        for value, name, n_pixels, level in list(groups)[n_classes:]
     )

@@ -6,7 +6,7 @@ import inspect
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy as np
 import skops.io
 import xarray as xr
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.svm import SVC
 from sklearn.tree._tree import Tree
 from skops.io.exceptions import UnsupportedTypeException
@@ -39,7 +39,7 @@ from hsreject.files import existing, replacing
 from hsreject.mapping.foreign import TrainingScene
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.plugins import is_loaded, plugin_of
-from hsreject.rejection import REJECTORS, Novelty, RankedRejector
+from hsreject.rejection import REJECTORS, Novelty
 from hsreject.rejection.novelty import Space
 from hsreject.schema import BAND, CUBE_DIMS, WAVELENGTH
 
@@ -61,14 +61,10 @@ _SCIKIT_LEARN_PARTS = (
     "sklearn.tree._tree.Tree",  # checked after loading
 )
 
-_PARTS: dict[str, Any] = {  # of a map model
-    "classifier": SceneModel,
-    "rejector": RankedRejector,
-    "calibration": Mapping,
-    "training_scene": TrainingScene | None,
-    "title": str,
-    "configuration": str,
-}
+_FRAME = (  # what models are made of, beside parts with a name
+    *(MapModel, SceneClassifier, Pool, TwoExperts, BandRequirements, ClassTable, SegSALSA),
+    *(TrainingScene, Novelty, Space, ClassTree, Group),
+)
 
 # A model holds numbers, which deflate makes a few times smaller; zip bombs are a thousand times.
 _LARGEST_RATIO = 30
@@ -103,19 +99,17 @@ def save_model(
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from hsreject import SceneClassifier, load_model, save_model
     >>> import tempfile
-    >>> from hsreject.datasets.synthetic import synthetic_scene
-    >>> cube, labels = synthetic_scene(rows=16, columns=16, n_bands=4)
-    >>> model = SceneClassifier("lda", features=["scale"]).fit(cube, labels)
+    >>> import hsreject as hr
+    >>> cube, labels = hr.synthetic_scene(rows=16, columns=16, n_bands=4)
+    >>> model = hr.SceneClassifier("lda", features=["scale"]).fit(cube, labels)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     again = load_model(save_model(model, Path(folder, "model.skops")))
+    ...     again = hr.load_model(hr.save_model(model, f"{folder}/model.skops"))
     >>> again.predict_proba(cube).identical(model.predict_proba(cube))
     True
     """
     path = Path(path)
-    if not _is_fitted(_classifier_of(model)):
+    if _fitted_classifier(model) is None:
         raise InputError(
             "Only a fitted model of scenes or a MapModel can be saved "
             f"(got {type(model).__name__}). Call its fit method first, or hsreject.train."
@@ -133,19 +127,16 @@ def save_model(
     return path
 
 
-def load_model(path: str | PathLike[str], *, trusted: Sequence[str] = ()) -> SceneModel | MapModel:
+def load_model(path: str | PathLike[str]) -> SceneModel | MapModel:
     """Read a model written by :func:`save_model` without running code from the file.
 
-    Only types of hsreject, scikit-learn, SciPy and NumPy are made; a file that asks for any other
-    is refused as a whole.
+    Only types of hsreject, scikit-learn, SciPy and NumPy are made, and those of plugins that are
+    loaded; a file that asks for any other is refused as a whole.
 
     Parameters
     ----------
     path : path
         The file.
-    trusted : sequence of str, default ()
-        Names of further types that may be made, such as ``"my_package.MyPrior"``. Name your own
-        types, never what an unknown file asks for.
 
     See Also
     --------
@@ -155,15 +146,9 @@ def load_model(path: str | PathLike[str], *, trusted: Sequence[str] = ()) -> Sce
     """
     path = existing(path)
     try:
-        archive = path.read_bytes()
-    except OSError as error:
-        raise FileError(f"The model {path} cannot be read: {error.strerror or error}.") from None
-    try:
-        archive = _unpacked(archive, path)
-        _check_version(archive, path)
+        archive = _unpacked(path)
         types = set(skops.io.get_untrusted_types(data=archive))
-        foreign = types - {*_SCIKIT_LEARN_PARTS, *_own_types(), *trusted}
-        _check_no_types(sorted(name for name in foreign if not is_loaded(name)), path)
+        _check_types(types, path)
         model = skops.io.loads(archive, trusted=sorted(types)).get("model")
     except FileError:
         raise
@@ -177,29 +162,26 @@ def load_model(path: str | PathLike[str], *, trusted: Sequence[str] = ()) -> Sce
     return model  # type: ignore[no-any-return]  # its type is what was just checked
 
 
-def _unpacked(archive: bytes, path: Path) -> bytes:
-    """Return an archive without compression, unless it would be far larger than a model can be."""
-    plain = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(archive)) as packed, zipfile.ZipFile(plain, "w") as stored:
+def _unpacked(path: Path) -> bytes:
+    """Return a model file without compression, if it is of this version and of a model's size."""
+    plain, packed_size = io.BytesIO(), path.stat().st_size
+    with zipfile.ZipFile(path) as packed, zipfile.ZipFile(plain, "w") as stored:
         size = sum(member.file_size for member in packed.infolist())
-        if size > max(_LARGEST_RATIO * len(archive), _ALWAYS_ALLOWED):
+        if size > max(_LARGEST_RATIO * packed_size, _ALWAYS_ALLOWED):
             raise FileError(
-                f"{path} would unpack to {size / 1e6:.0f} MB from {len(archive) / 1e6:.1f} MB, "
+                f"{path} would unpack to {size / 1e6:.0f} MB from {packed_size / 1e6:.1f} MB, "
                 "which no model does. Nothing was loaded. Do not use this file."
             )
-        for name in packed.namelist():
-            with packed.open(name) as stream:  # no more of it than its directory says
-                stored.writestr(name, stream.read(packed.getinfo(name).file_size))
+        for member in packed.infolist():
+            with packed.open(member) as stream:  # no more of it than its directory says
+                stored.writestr(member.filename, stream.read(member.file_size))
+        _check_version(json.loads(stored.read("schema.json"))["content"], path)
     return plain.getvalue()
 
 
-def _check_version(archive: bytes, path: Path) -> None:
-    """Raise unless an archive says that this version has written it; no part of it is made."""
-    with zipfile.ZipFile(io.BytesIO(archive)) as packed:
-        schema = json.loads(packed.read("schema.json"))
-    parts = schema["content"] if isinstance(schema["content"], dict) else {}
-    form = json.loads(parts["format"]["content"]) if "format" in parts else None
-    if form != FORMAT:
+def _check_version(parts: Any, path: Path) -> None:
+    """Raise unless the schema of an archive says that this version has written it."""
+    if "format" not in parts or json.loads(parts["format"]["content"]) != FORMAT:
         raise FileError(f"{path} is not a model of hsreject. Make one with 'hsreject train'.")
     version = int(parts["format_version"]["content"])
     formats = f"its format is {version}, this one reads {FORMAT_VERSION}"
@@ -216,45 +198,28 @@ def _check_version(archive: bytes, path: Path) -> None:
         )
 
 
-def _own_types() -> list[str]:
-    """Return the names of the types that models of hsreject are made of."""
+def _check_types(types: set[str], path: Path) -> None:
+    """Raise if a file asks for types that are neither ours nor those of a loaded plugin."""
     registries = (FEATURES, CLASSIFIERS, PRIORS, SOLVERS, CONFIDENCES, REJECTORS)
-    parts = [part for registry in registries for part in registry.values()]
-    frame = (
-        *(MapModel, SceneClassifier, Pool, TwoExperts, BandRequirements, ClassTable, SegSALSA),
-        *(TrainingScene, Novelty, Space, ClassTree, Group),
+    own = [*_FRAME, *(part for registry in registries for part in registry.values())]
+    names = {f"{part.__module__}.{part.__qualname__}" for part in own if inspect.isclass(part)}
+    foreign = sorted(
+        name for name in types - names - set(_SCIKIT_LEARN_PARTS) if not is_loaded(name)
     )
-    return [
-        f"{part.__module__}.{part.__qualname__}"
-        for part in (*frame, *parts)
-        if inspect.isclass(part)
-    ]
-
-
-def _check_no_types(foreign: Sequence[str], path: Path) -> None:
-    """Raise if there are types that a file asks for, and that nobody trusts."""
-    if needed := sorted({plugin for plugin in map(plugin_of, foreign) if plugin}):
-        raise FileError(
-            f"{path} needs the plugin {', '.join(needed)} (for {', '.join(foreign)}). Nothing was "
-            f"loaded. If you trust it: --plugin {needed[0]}, or hsreject.load_plugins first."
-        )
     if foreign:
+        plugins = sorted({plugin for plugin in map(plugin_of, foreign) if plugin})
+        needed = f"needs the plugin {', '.join(plugins)} for" if plugins else "asks for"
         raise FileError(
-            f"{path} asks for types that are not trusted: {', '.join(foreign)}. Nothing was "
-            "loaded. If they are your own, pass their names as trusted=[...]; if not, do not use "
-            "this file."
+            f"{path} {needed} types that are not trusted: {', '.join(foreign)}. Nothing was "
+            f"loaded. If you trust them: --plugin {plugins[0] if plugins else 'FILE.py'}, or "
+            "hsreject.load_plugins first; if not, do not use this file."
         )
-
-
-# ------------------------------------------------------------------------------ damaged models
 
 
 def _fault(model: Any) -> str:
     """Return what is wrong with a model that was read from a file, or nothing."""
-    state = vars(model) if isinstance(model, MapModel) else {}
-    has_parts = all(isinstance(state.get(name), kind) for name, kind in _PARTS.items())
-    classifier = _classifier_of(model)
-    if (state and not has_parts) or not _is_fitted(classifier):
+    classifier = _fitted_classifier(model)
+    if classifier is None:
         return "parts of the model are missing"
     try:
         for part in _all_parts(model, seen=set()):
@@ -262,8 +227,6 @@ def _fault(model: Any) -> str:
             is_template = isinstance(part, BaseEstimator) and not hasattr(part, "n_features_in_")
             if fits is not None and not is_template and not fits(part):
                 return f"numbers of its {type(part).__name__} do not fit each other"
-        if isinstance(model, MapModel):
-            model.tree, model.operating_points  # noqa: B018 (raise where arrays do not fit)
         bands = classifier.band_requirements_
         pixels = np.random.default_rng(0).uniform(0.1, 0.9, (bands.count, 8, 8))
         cube = xr.DataArray(pixels.astype(np.float32), dims=CUBE_DIMS)
@@ -272,17 +235,19 @@ def _fault(model: Any) -> str:
         # a scene that the model refuses is not a fault of the file
         with suppress(HsrejectError), np.errstate(all="ignore"):
             classifier.predict_proba(cube).compute()
+        if isinstance(model, MapModel):  # these raise where parts are missing or do not fit
+            model.tree, model.lowest_confidence, model.operating_points  # noqa: B018
+            if model.training_scene is not None:
+                model.training_scene.compare(cube, classifier, match_bands="exact")
     except Exception as error:  # noqa: BLE001  # arrays that do not fit each other raise anything
-        return f"the model in it cannot classify pixels ({type(error).__name__})"
+        return f"the model in it does not work ({type(error).__name__})"
     return ""
 
 
-def _classifier_of(model: Any) -> Any:
-    return vars(model).get("classifier") if isinstance(model, MapModel) else model
-
-
-def _is_fitted(classifier: object) -> bool:
-    return isinstance(classifier, SceneModel) and hasattr(classifier, "hsreject_version_")
+def _fitted_classifier(model: Any) -> SceneModel | None:
+    classifier = vars(model).get("classifier") if isinstance(model, MapModel) else model
+    is_fitted = isinstance(classifier, SceneModel) and hasattr(classifier, "hsreject_version_")
+    return classifier if is_fitted else None
 
 
 def _all_parts(part: Any, *, seen: set[int]) -> Iterator[Any]:
@@ -347,6 +312,5 @@ def _vectors_fit(machine: Any) -> bool:
 _INVARIANTS: dict[type, Callable[[Any], bool]] = {
     Tree: _tree_fits,
     HistGradientBoostingClassifier: _boosting_fits,
-    HistGradientBoostingRegressor: _boosting_fits,
     SVC: _vectors_fit,
 }

@@ -7,6 +7,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterable
+from importlib import import_module
 from importlib.metadata import entry_points
 from os import PathLike
 from pathlib import Path
@@ -25,11 +26,8 @@ from hsreject.features.transformer import SceneTransformer
 from hsreject.registry import Registry, nearest
 from hsreject.rejection import REJECTORS, Rejector
 
-GROUP = "hsreject.plugins"
-"""The group of entry points under which an installed package names its plugin."""
-
-PREFIX = "hsreject_plugin_"
-"""What the modules of plugin files are called, before the name of the file."""
+GROUP = "hsreject.plugins"  # of entry points, under which an installed package names its plugin
+PREFIX = "hsreject_plugin_"  # of the modules of plugin files, before the name of the file
 
 _KINDS: tuple[tuple[type, Registry[Any]], ...] = (
     (Prior, PRIORS),
@@ -38,7 +36,7 @@ _KINDS: tuple[tuple[type, Registry[Any]], ...] = (
     (SceneTransformer, FEATURES),
 )
 _REGISTRIES = (*(registry for _, registry in _KINDS), CLASSIFIERS)
-_loaded: dict[str, ModuleType] = {}  # by the name of the module
+_loaded: dict[str, tuple[str, str]] = {}  # name of the module: file and source
 
 
 def load_plugins(plugins: Iterable[str | PathLike[str]]) -> list[str]:
@@ -82,60 +80,56 @@ def load_plugins(plugins: Iterable[str | PathLike[str]]) -> list[str]:
     """
     if isinstance(plugins, str | PathLike):
         plugins = [plugins]
-    return [name for plugin in plugins for name in _load(plugin)]
+    return [name for plugin in plugins for name in _enrolled(_module(plugin))]
 
 
-def _load(plugin: object) -> list[str]:
+def _module(plugin: object) -> ModuleType:
+    """Return the module of a plugin file, or of an installed plugin."""
     if not isinstance(plugin, str | PathLike):
         raise ConfigError(f"A plugin must be a file or a name (got {plugin!r}).")
     path = Path(plugin)
     if path.suffix != ".py":
-        return _enrolled(_installed(str(plugin)))
+        return _installed(str(plugin))
     try:
-        source = path.read_text("utf-8")
+        origin = str(path.resolve()), path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The plugin '{path}' cannot be read: {error}. Check its path.") from None
     name = PREFIX + re.sub(r"\W", "_", path.stem)
-    module = _loaded.get(name)
-    if module is None or (module.__file__, module.__source__) != (str(path.resolve()), source):
+    if _loaded.get(name) != origin:
         _forget(name)
-        _loaded[name] = _executed(name, path.resolve(), source)
-    return _enrolled(_loaded[name])
+        _execute(name, *origin)
+        _loaded[name] = origin
+    return sys.modules[name]
 
 
-def _executed(name: str, path: Path, source: str) -> ModuleType:
-    """Return the module of a plugin file; an error in it is reported with its line."""
+def _execute(name: str, file: str, source: str) -> None:
+    """Make the module of a plugin file; an error in it is reported with its line."""
     module = ModuleType(name)
-    module.__file__, module.__source__ = str(path), source  # type: ignore[attr-defined]
+    module.__file__ = file
     sys.modules[name] = module  # dataclasses and pickle look it up
     try:
-        exec(compile(source, str(path), "exec"), vars(module))  # noqa: S102 (what a plugin is)
+        exec(compile(source, file, "exec"), vars(module))  # noqa: S102 (what a plugin is)
     except Exception as error:
         _forget(name)
         if isinstance(error, HsrejectError):
             raise
         frames = traceback.extract_tb(error.__traceback__)
-        lines = [f"line {frame.lineno}, " for frame in frames if frame.filename == str(path)]
-        where = "".join(lines[-1:])
+        lines = [f"line {frame.lineno}, " for frame in frames if frame.filename == file]
         raise ConfigError(
-            f"The plugin '{path}' fails: {where}{type(error).__name__}: {error}"
+            f"The plugin '{file}' fails: {''.join(lines[-1:])}{type(error).__name__}: {error}"
         ) from error
     cloudpickle.register_pickle_by_value(module)  # workers of a cluster do not have the file
-    return module
 
 
 def _installed(name: str) -> ModuleType:
-    """Return the module of an installed plugin."""
     points = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
         raise ConfigError(
             f"There is no plugin '{name}'. Give a file that ends in .py, or one of those that are "
             f"installed: {', '.join(sorted(points)) or 'none'}.{nearest(name, list(points))}"
         )
-    module: Any = points[name].load()
-    if not inspect.ismodule(module):
-        raise ConfigError(f"The plugin '{name}' must be a module (it is {points[name].value}).")
-    _loaded[module.__name__] = module
+    module = import_module(points[name].module)
+    _loaded[module.__name__] = name, ""
     return module
 
 
@@ -148,24 +142,17 @@ def _enrolled(module: ModuleType) -> list[str]:
         homes += [CLASSIFIERS] if hasattr(part, "fit") and hasattr(part, "predict_proba") else []
         if not homes or part.__name__.startswith("_") or part in homes[0].values():
             continue
-        registry = homes[0]
         if not inspect.isabstract(part):
-            snake_case = re.sub(
-                r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", part.__name__
-            )
-            registry.register(snake_case.lower(), part)
+            words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", part.__name__)
+            homes[0].register(words.lower(), part)
         elif not any(issubclass(other, part) for other in own if other is not part):
             raise ConfigError(
-                f"The {registry.kind} '{part.__name__}' of the plugin '{module.__file__}' lacks "
+                f"The {homes[0].kind} '{part.__name__}' of the plugin '{module.__file__}' lacks "
                 f"{', '.join(sorted(part.__abstractmethods__))}. Write what is missing, or let its "
                 "name begin with an underscore."
             )
-    return [
-        name
-        for registry in _REGISTRIES
-        for name, part in registry.items()
-        if getattr(part, "__module__", None) == module.__name__
-    ]
+    parts = [item for registry in _REGISTRIES for item in registry.items()]
+    return [name for name, part in parts if part.__module__ == module.__name__]
 
 
 def _forget(name: str) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
 
 import dask
 from dask.base import get_scheduler
@@ -19,16 +17,30 @@ SECONDS_TO_CONNECT = 10.0
 
 
 @contextmanager
-def local_threads(n_workers: int) -> Iterator[bool]:
-    """Run dask on `n_workers` threads within, unless a scheduler was chosen already; yield whether.
+def workers(number: int) -> Iterator[bool]:
+    """Run dask on that many threads within, unless a scheduler was chosen already; yield whether.
 
     Each task has one thread for its linear algebra: results do not depend on the number of tasks.
     """
-    if get_scheduler() is not None:
-        yield False
+    if get_scheduler() is None:
+        with dask.config.set(scheduler="threads", num_workers=number), one_blas_thread():
+            yield True
         return
-    with dask.config.set(scheduler="threads", num_workers=n_workers), one_blas_thread():
-        yield True
+    failures: list[type[Exception]] = [CancelledError]
+    with suppress(ImportError):  # schedulers of dask itself do not need it
+        from distributed import KilledWorker  # noqa: PLC0415
+        from distributed.comm.core import CommClosedError  # noqa: PLC0415
+
+        failures += [KilledWorker, CommClosedError]
+    try:
+        yield False
+    except tuple(failures) as error:
+        raise HsrejectError(
+            f"The dask cluster failed ({type(error).__name__}). Either its workers died, most "
+            "likely for lack of memory: give each more ('dask worker --memory-limit'), or allow "
+            "this work less (--memory, in Python memory=). Or its scheduler was lost: start it "
+            "again. The same command continues from the finished blocks."
+        ) from None
 
 
 @contextmanager
@@ -48,7 +60,7 @@ def cluster(address: str | None) -> Iterator[None]:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with dask.config.set({"distributed.comm.timeouts.connect": SECONDS_TO_CONNECT}):
         try:
-            client: Any = Client(address)
+            client = Client(address)
         except (OSError, ValueError) as error:
             raise InputError(
                 f"There is no dask scheduler at '{address}' ({type(error).__name__}). Start one "
@@ -56,28 +68,3 @@ def cluster(address: str | None) -> Iterator[None]:
             ) from None
         with client:
             yield
-
-
-@contextmanager
-def explained_loss_of_workers() -> Iterator[None]:
-    """Say in our words that a cluster failed within; on local threads there is nothing to say."""
-    if "distributed" not in sys.modules:  # nobody has a cluster without it
-        yield
-        return
-    from distributed import KilledWorker  # noqa: PLC0415
-    from distributed.comm.core import CommClosedError  # noqa: PLC0415
-
-    try:
-        yield
-    except KilledWorker as error:
-        raise HsrejectError(
-            f"The workers of the cluster died {error.allowed_failures + 1} times over the same "
-            "block, most likely because it needs more memory than they have. Give each more "
-            "('dask worker --memory-limit'), or allow this work less (--memory, in Python "
-            "memory=). The same command continues from the finished blocks."
-        ) from None
-    except (CancelledError, CommClosedError):
-        raise HsrejectError(
-            "The connection to the dask scheduler was lost. Start it again with its workers, and "
-            "give the same command: it continues from the finished blocks."
-        ) from None

@@ -89,7 +89,7 @@ def train(
     )
     if (test != NO_REFERENCE).any():
         maps = xr.Dataset({"probability": probability.compute(), "image": cube})
-        model = model.tested(maps, test, cube, progress=progress)
+        model = model.tested(maps, test, progress=progress)
     return model
 
 
