@@ -97,8 +97,8 @@ class JointRejector(Rejector):
         solve with 4 takes a quarter fewer iterations and keeps more accuracy.
     novelty : bool
         Whether a `p_value` (y, x) of :class:`hsreject.Novelty` in the maps counts: the odds of
-        failure are divided by (1 + min(1, p / 0.1)) / 2, and pixels with p below 0.025 are `unknown`
-        and rejected in any case, in addition to what is asked for.
+        failure are divided by (1 + min(1, p / 0.1)) / 2, and pixels with p below 0.025 are
+        `unknown` and rejected in any case, in addition to what is asked for.
     n_workers : int, optional
         Solves that run at the same time in a sweep; by default one per core.
     store : str or Path, optional

@@ -26,8 +26,8 @@ class PixelwiseRejector(FieldRejector):
         object.
     novelty : bool
         Whether a `p_value` (y, x) of :class:`hsreject.Novelty` in the maps counts: pixels with p
-        below 0.1 are rejected earlier, and those below 0.025 are `unknown` and rejected in any case,
-        in addition to what is asked for.
+        below 0.1 are rejected earlier, and those below 0.025 are `unknown` and rejected in any
+        case, in addition to what is asked for.
 
     See Also
     --------

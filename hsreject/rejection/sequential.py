@@ -31,8 +31,8 @@ class SequentialRejector(FieldRejector):
         probability), "maximum", "margin", "entropy", "posterior", or an object.
     novelty : bool
         Whether a `p_value` (y, x) of :class:`hsreject.Novelty` in the maps counts: pixels with p
-        below 0.1 are rejected earlier, and those below 0.025 are `unknown` and rejected in any case,
-        in addition to what is asked for.
+        below 0.1 are rejected earlier, and those below 0.025 are `unknown` and rejected in any
+        case, in addition to what is asked for.
 
     See Also
     --------
