@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.timing import Row, best_seconds
 from hsreject import MNF, SparseMultinomialRegression, load_indian_pines, sample_per_class
-from hsreject.classify.basis import Basis
 from hsreject.classify.multinomial import MultinomialProblem
 from hsreject.classify.proximal_newton import proximal_newton
+from hsreject.classify.smlr import radial_basis, scale_gamma
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,8 +52,8 @@ def radial_functions(n_samples: int) -> tuple[NDArray, NDArray]:
     codes = np.arange(n_samples) % N_CLASSES
     samples = 1.2 * rng.standard_normal((N_CLASSES, 15))[codes]
     samples += rng.standard_normal((n_samples, 15))
-    basis = Basis.radial(samples, np.ones(n_samples), gamma="scale", n_centers=None)
-    return basis.values(samples), codes
+    gamma = scale_gamma(samples, np.ones(n_samples))
+    return radial_basis(samples, samples, gamma).T, codes
 
 
 def objective(features: NDArray, codes: NDArray, coef: NDArray, intercept: NDArray) -> NDArray:

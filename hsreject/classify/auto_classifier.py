@@ -70,28 +70,24 @@ class AutoClassifier(SceneModel):
     - Three *chains* lead to 30 components: MNF, scaled bands, scaled spectra of unit length.
     - On each, *experts* (the mean of sparse regression and linear discriminant analysis) see the
       features at diffusion times t (:class:`~hsreject.Diffuse`): probabilities :math:`p_t`.
-    - *Random walkers* (:class:`~hsreject.RandomWalker`) carry classes along the scene: R. They are
-      held back by differences of components and, for the map, of discriminants: directions that
-      separate the training pixels of different classes. Left-out pixels are predicted without
-      discriminants, which were fitted with them.
+    - *Random walkers* (:class:`~hsreject.RandomWalker`) carry classes along the scene: R. In the
+      map they are held back by discriminants, too: directions that separate the training pixels of
+      different classes. Left-out pixels, with which these were fitted, are predicted without.
     - Three *profiles* combine them to scores
       :math:`z = a \log \overline{p_t} + b \log R`, every probability with a floor of .01 / K:
       *fields* (t = 3, 30, 300; a = .25, b = 1), *mixed* (t = 0, 3; a = 1, b = .5) and *pixels*
       (t = 0; a = 1, b = 0).
 
-    Chains that are clearly worse at t = 0 are dropped first. That is the map of
-    `fit_predict_proba`, of the scene that holds the training pixels. Its probabilities are
-    calibrated: the pool has one temperature for each candidate and one for their mean, from the
-    same left-out pixels.
+    Chains that are clearly worse at t = 0 are dropped first. This is the calibrated map of
+    `fit_predict_proba`, of the scene that holds the training pixels. Scattered labels that the
+    pool, left to predict them, gives less than .01 are overruled in it, if there are three times as
+    many of them as right labels would have.
 
     What is *carried* to any scene, by `predict_proba`, has no walkers. It is the mean of two
     pools: of the pixels candidates, and of the profiles t = (0), (0, 3), (3, 30, 300) and (300) on
     the graph of the new scene, with the mean squared step of the training scene. The second is
     weighed by folds of place: runs of the pixels of a class along the axis on which they lie. Both
     also hold a random forest on the bands as they are.
-
-    Scattered labels that the pool, left to predict them, gives less than .01 are overruled in the
-    map, if there are three times as many of them as right labels would have.
 
     Training pixels that lie in clumps of three and more were digitised as polygons. Then folds
     leave out whole polygons, polygons are the sample by which candidates are weighed, and the
@@ -128,10 +124,9 @@ class AutoClassifier(SceneModel):
 
     Notes
     -----
-    Scenes of up to half a million pixels are held in memory at once. Larger ones are worked on in
-    windows of 512 x 512 pixels with 64 pixels around them, read one by one and as many at a time as
-    fit into 2.5 GB. A warning says first what that will take. Beside the windows only the
-    probabilities of the whole scene are in memory: open the scene with ``chunks="auto"``.
+    Scenes of more than half a million pixels are worked on in windows of 512 x 512 pixels with 64
+    pixels around them, as many at a time as fit into 2.5 GB; a warning says first what that will
+    take. Beside them only the probabilities are in memory: open the scene with ``chunks="auto"``.
 
     Examples
     --------
@@ -175,10 +170,9 @@ class AutoClassifier(SceneModel):
     def held_out_proba(
         self, cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int = 5, seed: int = 0
     ) -> Iterator[HeldOut]:
-        """Yield per fold the probabilities without its training pixels, and the mask of these.
+        """Yield maps without folds, as :meth:`SceneModel.held_out_proba`.
 
-        As :meth:`SceneModel.held_out_proba`. Components and graphs are made once; weights and
-        temperatures of the pools have seen every fold.
+        Components and graphs are made once; weights and temperatures have seen every fold.
         """
         model = clone(self).set_params(n_folds=n_folds, seed=seed)
         return AutoClassifier._left_out(model, cube, labels)
@@ -204,22 +198,18 @@ class AutoClassifier(SceneModel):
         rows = self.pool_.rows()
         rows += [(*row[:3], 0.0) for row in self.screen_.rows() if row[0] not in self.pool_.names_]
         rows.sort(key=lambda row: (-row[3], row[1]))
-        names, scores, temperatures, weights = zip(*rows, strict=True)
-        columns = {
-            "chain": [name.split()[0] for name in names],
-            "profile": [name.split()[1] for name in names],
-            "brier_score": scores,
-            "temperature": temperatures,
-            "weight": weights,
-        }
-        data = {name: (schema.CANDIDATE, list(column)) for name, column in columns.items()}
-        return xr.Dataset(data, coords={schema.CANDIDATE: list(names)})
+        names = ("chain", "profile", "brier_score", "temperature", "weight")
+        columns = zip(
+            *((*candidate.split(), *numbers) for candidate, *numbers in rows), strict=True
+        )
+        data = {name: (schema.CANDIDATE, list(of)) for name, of in zip(names, columns, strict=True)}
+        return xr.Dataset(data, coords={schema.CANDIDATE: [candidate for candidate, *_ in rows]})
 
     def agreement(self, cube: xr.DataArray) -> float:
-        """Return the share of pixels of a scene on whose label experts agree with the pool.
+        """Return on which share of the labels of a scene the experts agree with the carried pools.
 
-        An expert is one chain at one time, and counts as much as the carried pools weigh it. On a
-        scene like the training scene it is .8 to .9.
+        Each counts as much as the pools weigh it. On a scene like the training scene it is .8 to
+        .9.
         """
         self._carry()
         voices = self._carried_voices(cube.compute())
@@ -276,16 +266,16 @@ class AutoClassifier(SceneModel):
         self.mean_steps_ = {name: chain.view.mean_step for name, chain in with_bands.items()}
         self.__dict__["_chains"] = {name: chain.let_go() for name, chain in with_bands.items()}
 
-        # Scattered labels have neighbours everywhere: there the bands alone brought nothing.
-        chains = chains if mapped and training.polygon is None else with_bands
-        scores = held_out_scores(chains, MAPPED if mapped else CARRIED, "random")
-        if mapped:
-            self.pool_ = self._weighed(scores, training)
-        else:
+        if not mapped:
             self._carry()
             self.pool_ = self.carried_pools_[1]
+            return with_bands
+        # Scattered labels have neighbours everywhere: there the bands alone brought nothing.
+        chains = chains if training.polygon is None else with_bands
+        scores = held_out_scores(chains, MAPPED, "random")
+        self.pool_ = self._weighed(scores, training)
         doubtful = training.doubtful(self.pool_.combine(scores))
-        if mapped and doubtful.any():
+        if doubtful.any():
             return {name: chain.without(doubtful) for name, chain in chains.items()}
         return chains
 
@@ -351,7 +341,7 @@ class AutoClassifier(SceneModel):
             each_window(
                 windows_of(cube, halo=HALO_OF_WALKERS),
                 work,
-                bytes_per_pixel=_bytes_per_pixel(len(answer)),
+                bytes_per_pixel=BYTES_PER_PIXEL + _BYTES_PER_CLASS * len(answer),
                 progress=partial(progress, "classify"),
             )
         return answer
@@ -438,18 +428,13 @@ def _walked(pools: Sequence[Pool]) -> list[str]:
     return sorted({name for name, profile in candidates if PROFILES[profile].walkers})
 
 
-def _bytes_per_pixel(n_classes: int) -> int:
-    """Return what a window takes per pixel."""
-    return BYTES_PER_PIXEL + _BYTES_PER_CLASS * n_classes
-
-
 def _announce(labels: xr.DataArray) -> None:
     """Say what the map of a scene will take, if it is cut into windows."""
     windows = windows_of(labels, halo=HALO_OF_WALKERS)
     if len(windows) == 1:
         return
     n_classes = int(np.count_nonzero(np.unique(schema.reference_labels(labels))))
-    bytes_per_pixel = _bytes_per_pixel(n_classes)
+    bytes_per_pixel = BYTES_PER_PIXEL + _BYTES_PER_CLASS * n_classes
     n_workers = n_workers_of(windows, bytes_per_pixel)
     working = n_workers * max(window.n_pixels for window in windows) * bytes_per_pixel
     probabilities = 4 * n_classes * labels.size

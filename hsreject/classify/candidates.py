@@ -156,7 +156,6 @@ class Chain:
     view: FittedChain
     training: Training
     samples: dict[float, NDArray[np.float64]]  # by t: (pixel, feature)
-    mean_steps: list[float] = field(default_factory=list)  # of the guides of the folds' walkers
     walked: NDArray[np.float64] | None = None  # (pixel, category): walkers without its fold
     experts: dict[tuple[float, str, int | None], Any] = field(default_factory=dict)
 
@@ -180,20 +179,6 @@ class Chain:
         discriminants = np.tensordot(directions.T, features, axes=1)
         return [*layers_of([guides, discriminants]), *layers_of([guides], GRAPHS[1:])]
 
-    def walk(self, block: xr.DataArray, window: Window) -> None:
-        """Let walkers predict the training pixels of each fold in a window from all others."""
-        training = self.training
-        inside, (rows, columns) = window.locate(*training.places, around=False)
-        fold = training.folds["random"][inside]
-        out = fold >= 0
-        folds = np.unique(fold[out]).tolist()
-        if folds and self.walked is not None:
-            # all folds in one call: the graphs, which do not depend on labels, are built once
-            seeds = training.seeds(window, folds)
-            ends = walkers(self.layers(block), self.mean_steps, seeds, len(training.classes))
-            number = np.searchsorted(folds, fold[out])
-            self.walked[np.flatnonzero(inside)[out]] = ends[number, :, rows[out], columns[out]]
-
     def expert(self, t: float, kind: str = "", number: int | None = None) -> Any:
         """Return the expert on features at t without a fold of a kind, fitted when first asked."""
         if (t, kind, number) not in self.experts:
@@ -209,20 +194,16 @@ class Chain:
                 self.experts[t, kind, number] = TwoExperts(most).fit(samples, codes)
         return self.experts[t, kind, number]
 
-    def held_out_scores(self, profile: Profile, kind: str) -> NDArray[np.float64]:
-        """Return the scores (pixel, category) of the judged pixels without their folds."""
+    def held_out(self, t: float, kind: str) -> NDArray[np.float64]:
+        """Return the probabilities (pixel, category) of the judged pixels without their folds."""
         training = self.training
-        scores = np.zeros((len(training.codes), len(training.classes)))
+        probability = np.zeros((len(training.codes), len(training.classes)))
         for number in range(training.n_folds(kind)):
             out = training.judged & (training.folds[kind] == number)
             if out.any():
-                predicted = {
-                    t: self.expert(t, kind, number).predict_proba(self.samples[t][out])
-                    for t in profile.times
-                }
-                walked = None if self.walked is None else self.walked[out]
-                scores[out] = profile.scores(predicted, walked)
-        return scores[training.judged]
+                expert = self.expert(t, kind, number)
+                probability[out] = expert.predict_proba(self.samples[t][out])
+        return probability[training.judged]
 
     def without(self, doubtful: NDArray[np.bool_]) -> Chain:
         """Return the chain that no longer trusts some of the training pixels."""
@@ -271,25 +252,39 @@ def look_around(
         chains[name].samples = samples
     if not walk:
         return
-    for chain, steps in zip(every, mean_steps(cube, [one.layers for one in every]), strict=True):
-        chain.mean_steps = steps
-        n_classes = len(training.classes)
-        chain.walked = np.full((len(training.codes), n_classes), 1 / n_classes)
+    n_classes = len(training.classes)
+    steps = mean_steps(cube, [chain.layers for chain in every])
+    walked = [np.full((len(training.codes), n_classes), 1 / n_classes) for _ in every]
+    fold = training.folds["random"]
+    dealt = np.flatnonzero(fold >= 0)
+    rows, columns = training.places
+    places = rows[dealt], columns[dealt]
 
     def work(window: Window) -> None:
         block = window.block(cube)
-        for chain in every:
-            chain.walk(block, window)
+        inside, (rows, columns) = window.locate(*places, around=False)
+        # all folds in one call: the graphs, which do not depend on labels, are built once
+        folds, number = np.unique(fold[dealt[inside]], return_inverse=True)
+        seeds = training.seeds(window, folds.tolist())
+        for chain, mean, answer in zip(every, steps, walked, strict=True):
+            ends = walkers(chain.layers(block), mean, seeds, n_classes)
+            answer[dealt[inside]] = ends[number, :, rows, columns]
 
-    each_window(windows_with(training.places, cube, halo=HALO), work, progress=progress)
+    each_window(windows_with(places, cube, halo=HALO), work, progress=progress)
+    for chain, answer in zip(every, walked, strict=True):
+        chain.walked = answer
 
 
 def held_out_scores(
     chains: Mapping[str, Chain], profiles: tuple[str, ...], kind: str
 ) -> dict[str, NDArray[np.float64]]:
     """Return the scores of left-out training pixels by chain and profile."""
-    return {
-        f"{name} {profile}": chain.held_out_scores(PROFILES[profile], kind)
-        for name, chain in chains.items()
-        for profile in (("pixels",) if chain.sees_bands else profiles)
-    }
+    scores = {}
+    for name, chain in chains.items():
+        of_chain = {own: PROFILES[own] for own in (("pixels",) if chain.sees_bands else profiles)}
+        times = sorted({t for profile in of_chain.values() for t in profile.times})
+        predicted = {t: chain.held_out(t, kind) for t in times}
+        walked = None if chain.walked is None else chain.walked[chain.training.judged]
+        for own, profile in of_chain.items():
+            scores[f"{name} {own}"] = profile.scores(predicted, walked)
+    return scores

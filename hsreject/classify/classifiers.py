@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 from sklearn.utils.multiclass import check_classification_targets
@@ -22,7 +22,7 @@ from hsreject.classify.auto_classifier import AutoClassifier
 from hsreject.classify.random_walker import RandomWalker
 from hsreject.classify.smlr import SparseMultinomialRegression
 from hsreject.errors import InputError
-from hsreject.registry import Registry, check_count
+from hsreject.registry import Registry
 
 
 class NearestNeighbor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
@@ -32,14 +32,8 @@ class NearestNeighbor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     .. math:: p_k = d_k^{-2} / \sum_l d_l^{-2}
 
-    The most probable class is that of the nearest neighbour; on a training sample it is certain.
-    These numbers rank pixels by how much farther the next class is. They do not estimate
-    frequencies: where samples lie matters, not how many there are.
-
-    Parameters
-    ----------
-    power : float, default 2.0
-        The exponent of the distance, positive: larger is more certain.
+    On a training sample its class is certain. These numbers rank pixels by how much farther the
+    next class is; they do not estimate frequencies.
 
     Attributes
     ----------
@@ -54,9 +48,6 @@ class NearestNeighbor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     array([[0.8, 0.2],
            [0. , 1. ]])
     """
-
-    def __init__(self, *, power: float = 2.0) -> None:
-        self.power = power
 
     def fit(self, X: Any, y: Any) -> Self:
         """Remember the training samples (n_samples, n_features) and their classes."""
@@ -77,30 +68,30 @@ class NearestNeighbor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         nearest = distance.min(axis=1, keepdims=True)
         # relative to the nearest one, nothing overflows; 0 / 0 is a training sample: certain
         ratio = np.divide(nearest, distance, out=np.ones_like(distance), where=distance > 0)
-        weight: NDArray[np.float64] = ratio**self.power
+        weight: NDArray[np.float64] = ratio**2
         weight /= weight.sum(axis=1, keepdims=True)
         return weight
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the classes of the nearest neighbours; the first class where two are as near."""
-        probability = self.predict_proba(X)
-        predicted: NDArray[Any] = self.classes_[probability.argmax(axis=1)]
-        return predicted
+        winner = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[winner])
 
 
 _JUST_BELOW = 0.999  # enough for single precision to keep the order
+_MOST_FOLDS = 5
 
 
 class SupportVectorMachine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
     """A support vector machine with probabilities: its labels, and Platt's sigmoids beside them.
 
-    The labels are those of `sklearn.svm.SVC`, one machine for each pair of classes, which gives no
-    probabilities of its own. So another machine separates each class from the rest, a sigmoid
-    fitted to cross-validated scores turns each score into a probability, and these are scaled to
-    sum to one (scikit-learn's `CalibratedClassifierCV`). A class that is more probable than the
-    label is held just below it. On Indian Pines (ten training pixels per class, five draws) the
-    labels are right in 56.1 %, and the most probable classes of the sigmoids in 53.5 %. No class
-    may have a single sample, and the number of folds never exceeds that of the rarest class.
+    The labels are those of `sklearn.svm.SVC`, one machine for each pair of classes. For the
+    probabilities another machine separates each class from the rest, a sigmoid fitted to
+    cross-validated scores turns each score into a probability, and these are scaled to sum to one
+    (scikit-learn's `CalibratedClassifierCV`). A class that is more probable than the label is held
+    just below it. On Indian Pines (ten training pixels per class, five draws) the
+    labels are right in 56.1 %, and the most probable classes of the sigmoids in 53.5 %. There are
+    five folds, or as many as the rarest class has samples; every class needs two.
 
     Parameters
     ----------
@@ -111,8 +102,6 @@ class SupportVectorMachine(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     gamma : {"scale", "auto"}, float or sequence of these, default "scale"
         Inverse squared width of the kernel; "scale" is 1 / (n_features * variance of the features).
         Of several values of C or gamma the pair with the best cross-validated accuracy is taken.
-    n_folds : int, default 5
-        Folds of the cross-validation, at least 2.
     seed : int, default 0
         Seed of the folds.
 
@@ -120,10 +109,8 @@ class SupportVectorMachine(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     ----------
     classes_ : ndarray (n_classes,)
         The classes, sorted.
-    machine_ : SVC
-        The fitted machine, which gives the labels.
-    classifier_ : CalibratedClassifierCV
-        The machines of one class against the rest and their sigmoids.
+    machine_, classifier_ : SVC, CalibratedClassifierCV
+        What gives the labels; the machines of one class against the rest with their sigmoids.
 
     References
     ----------
@@ -146,53 +133,38 @@ class SupportVectorMachine(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         C: float | Sequence[float] = 10.0,
         kernel: str = "rbf",
         gamma: str | float | Sequence[str | float] = "scale",
-        n_folds: int = 5,
         seed: int = 0,
     ) -> None:
         self.C = C
         self.kernel = kernel
         self.gamma = gamma
-        self.n_folds = n_folds
         self.seed = seed
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to samples (n_samples, n_features) and their classes."""
-        check_count("n_folds", self.n_folds, least=2)
         samples, targets = validate_data(self, X, y)
         check_classification_targets(targets)
         self.classes_, counts = np.unique(targets, return_counts=True)
-        if self.classes_.size < 2:
+        if len(counts) < 2 or counts.min() < 2:
             raise InputError(
-                f"The samples hold only one class ({self.classes_[0]}); a support vector machine "
-                "needs at least two. Give samples of another class."
+                "A support vector machine needs two classes, and two samples of each to calibrate "
+                f"its probabilities (of {len(counts)} classes, class "
+                f"{self.classes_[counts.argmin()]} has {counts.min()}). Label more pixels, or use "
+                "a classifier that does not cross-validate."
             )
-        if counts.min() < 2:
-            raise InputError(
-                "Calibrated probabilities need at least two samples of every class; class "
-                f"{self.classes_[counts.argmin()]} has one. Label another pixel of it, or use a "
-                "classifier that does not cross-validate."
-            )
-        folds = StratifiedKFold(
-            min(self.n_folds, int(counts.min())), shuffle=True, random_state=self.seed
-        )
-        self.machine_ = self._machine(samples, targets, folds).fit(samples, targets)
+        n_folds = min(_MOST_FOLDS, int(counts.min()))
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.seed)
+        values = {"C": self.C, "gamma": self.gamma}
+        grid = {name: np.asarray(of, dtype=object).ravel().tolist() for name, of in values.items()}
+        machine = SVC(kernel=self.kernel, C=grid["C"][0], gamma=grid["gamma"][0])
+        if len(ParameterGrid(grid)) > 1:
+            search = GridSearchCV(machine, grid, cv=folds, refit=False).fit(samples, targets)
+            machine.set_params(**search.best_params_)
+        self.machine_ = machine.fit(samples, targets)
         self.classifier_ = CalibratedClassifierCV(
-            OneVsRestClassifier(clone(self.machine_)), method="sigmoid", ensemble=False, cv=folds
+            OneVsRestClassifier(clone(machine)), method="sigmoid", ensemble=False, cv=folds
         ).fit(samples, targets)
         return self
-
-    def _machine(self, samples: Any, targets: Any, folds: StratifiedKFold) -> SVC:
-        """Return a machine with the best of the given options, not fitted."""
-        several = Sequence, np.ndarray
-        grid = {
-            name: [*value] if isinstance(value, several) and not isinstance(value, str) else [value]
-            for name, value in (("C", self.C), ("gamma", self.gamma))
-        }
-        options = {name: values[0] for name, values in grid.items()}
-        if any(len(values) > 1 for values in grid.values()):
-            search = GridSearchCV(SVC(kernel=self.kernel), grid, cv=folds, refit=False)
-            options = search.fit(samples, targets).best_params_
-        return SVC(kernel=self.kernel, **options)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probabilities (n_samples, n_classes)."""

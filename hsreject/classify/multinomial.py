@@ -36,13 +36,10 @@ class Solution:
 class MultinomialProblem:
     """Samples of a sparse multinomial regression, ready for a solver.
 
-    The problem is, over weights W (feature, category) and intercepts b (category,),
-
-        F(W, b) = -sum_i v_i log p(y_i | h_i) + sparsity * ||W||_1,
-        p(k | h) = exp(h' W_k + b_k) / sum_l exp(h' W_l + b_l),
-
-    with v_i the weight of sample i. Features are centred here: the free intercept makes that an
-    equivalent problem, and a far better conditioned one.
+    Over weights W (feature, category) and intercepts b (category,) it minimises F(W, b), the
+    objective of :class:`~hsreject.SparseMultinomialRegression` with the loss of sample i weighted
+    by v_i. Features are centred here: the free intercept makes that an equivalent problem, and a
+    far better conditioned one.
     """
 
     features: FloatArray  # (feature, sample): centred, one contiguous row per feature

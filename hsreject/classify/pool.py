@@ -1,12 +1,8 @@
-"""Pooling candidates by how well they predict training pixels that they have not seen.
-
-Below the pool are the scores that decide: Brier score, log-loss, and temperatures that calibrate
-probabilities.
-"""
+"""Pooling candidates by how well they predict training pixels that they have not seen."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,14 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from hsreject.errors import InputError
-from hsreject.registry import check_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hsreject.classify.multinomial import FloatArray
 
-TEMPERATURES = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
+_TEMPERATURES = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
+_N_BOOTSTRAPS = 500
 _NEGLIGIBLE = 1e-3
 _DOUBT_OF_ONE_GROUP = 0.05
 _TINY = 1e-12  # probabilities have a floor before their logarithm is taken
@@ -36,29 +32,25 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""A weighted mean of candidates: each counts as much as its held-out predictions deserve.
 
     A candidate is any way to get class probabilities. It hands in scores z (log-probabilities up to
-    a constant) of training samples that it was fitted without. Its temperature T is the one of a
-    short list with the smallest mean Brier score of :math:`\mathrm{softmax}(z / T)`. With
-    :math:`s_{ci}` the negative Brier score of candidate c on sample i, the weights are those of
-    pseudo-BMA+,
+    a constant) of training samples that it was fitted without. Its temperature T is the one of .5,
+    .7, 1, 1.4, 2 and 2.8 with the smallest mean Brier score of :math:`\mathrm{softmax}(z / T)`.
+    With :math:`s_{ci}` the negative Brier score of candidate c on sample i, the weights are those
+    of pseudo-BMA+,
 
     .. math:: w_c = \mathrm{E}_u \, \mathrm{softmax}_c \Big( n \sum_i u_i s_{ci} \Big),
               \quad u \sim \mathrm{Dirichlet}(1, \ldots, 1)
 
-    the expectation being a mean over bootstraps. A candidate that is better only by luck does not
-    get all the weight: averaging beats picking. The mean of the candidates is brought to one last
-    temperature, the one with the smallest log-loss on the same samples.
+    the expectation being a mean over 500 draws of u. A candidate that is better only by luck does
+    not get all the weight: averaging beats picking. The mean of the candidates is brought to one
+    last temperature, the one with the smallest log-loss on the same samples.
 
-    Samples of one group (pixels of one polygon) are near copies of each other. Then groups are the
-    sample: a sample weighs 1 / size of its group, :math:`s_{cg}` is the mean over a group and n
-    their number. Two halves of the only group of a class are not independent: its labels count as
-    right in 95 of 100 cases when the last temperature is set.
+    Where samples have groups (pixels of one polygon), groups are the sample: a sample weighs
+    1 / size of its group, :math:`s_{cg}` is the mean over a group and n their number. Labels of the
+    only group of a class, whose halves are not independent, count as right in 95 of 100 cases when
+    the last temperature is set.
 
     Parameters
     ----------
-    temperatures : sequence of float
-        What is tried for each candidate, positive.
-    n_bootstraps : int, default 500
-        Draws of u.
     seed : int, default 0
         Seed of the draws.
 
@@ -101,15 +93,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     array([0, 1, 0, 1])
     """
 
-    def __init__(
-        self,
-        *,
-        temperatures: Sequence[float] = TEMPERATURES,
-        n_bootstraps: int = 500,
-        seed: int = 0,
-    ) -> None:
-        self.temperatures = temperatures
-        self.n_bootstraps = n_bootstraps
+    def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
 
     def fit(
@@ -129,13 +113,19 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         groups : array (sample,) of int, optional
             The group of each sample, all of one category; by default every sample stands alone.
         """
-        check_count("n_bootstraps", self.n_bootstraps, least=1)
         codes = np.asarray(codes)
         scores = {str(name): np.asarray(values) for name, values in held_out.items()}
-        _check_candidates(scores, len(codes))
+        shapes = {values.shape for values in scores.values()}
+        if len(shapes) != 1 or any(len(one) != 2 or one[0] != len(codes) for one in shapes):
+            raise InputError(
+                "A pool needs at least one candidate, and of each the scores (sample, category) of "
+                f"the {len(codes)} samples with the same categories (got the shapes {shapes})."
+            )
         self.names_ = list(scores)
         if not len(codes):
-            self._keep_equal()
+            count = len(scores)
+            self.scores_, self.temperatures_ = np.full(count, np.nan), np.ones(count)
+            self.weights_, self.temperature_ = np.full(count, 1 / count), 1.0
             return self
         doubt: FloatArray | float = 0.0
         if groups is None:
@@ -147,21 +137,19 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         weight = 1 / np.bincount(groups)[groups]
         # First the temperatures, then the weights: a candidate is judged by what it knows, not by
         # how certain it claims to be.
-        best = [best_of_temperatures(z, codes, self.temperatures, weight) for z in scores.values()]
+        best = [_best_of_temperatures(z, codes, weight) for z in scores.values()]
         self.temperatures_ = np.array([temperature for temperature, _ in best])
         # weights are 1 / size, so a sum over a group is its mean
         brier = np.array([np.bincount(groups, weight * score) for _, score in best], dtype=float)
         self.scores_ = brier.mean(axis=1)
-        weights = pseudo_bma(-brier, n_bootstraps=self.n_bootstraps, seed=self.seed)
+        weights = pseudo_bma(-brier, n_bootstraps=_N_BOOTSTRAPS, seed=self.seed)
         weights[weights < _NEGLIGIBLE] = 0.0  # so that such a candidate need not be computed
         self.weights_ = weights / weights.sum()
         mean = np.log(np.maximum(self._mean(scores), _TINY))
         # by log-loss: where no sample is wrong the Brier score would make the pool completely
         # certain
         temperature = best_temperature(mean, codes, weight, doubt)
-        self.temperature_ = float(
-            np.clip(temperature, min(self.temperatures), max(self.temperatures))
-        )
+        self.temperature_ = float(np.clip(temperature, min(_TEMPERATURES), max(_TEMPERATURES)))
         return self
 
     def combine(self, scores: Mapping[str, FloatArray]) -> FloatArray:
@@ -181,11 +169,6 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         """The candidates that have a weight."""
         return [name for name, weight in zip(self.names_, self.weights_, strict=True) if weight > 0]
 
-    def weight_of(self, prefix: str) -> float:
-        """Return the weight of all candidates whose names begin with a word."""
-        matching = [name.split()[0] == prefix for name in self.names_]
-        return float(self.weights_[matching].sum())
-
     def rows(self) -> list[tuple[str, float, float, float]]:
         """Return name, score, temperature and weight of each candidate."""
         columns = (self.scores_, self.temperatures_, self.weights_)
@@ -201,13 +184,6 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             )
         )
 
-    def _keep_equal(self) -> None:
-        count = len(self.names_)
-        self.temperatures_ = np.ones(count)
-        self.scores_ = np.full(count, np.nan)
-        self.weights_ = np.full(count, 1 / count)
-        self.temperature_ = 1.0
-
 
 def pseudo_bma(scores: FloatArray, *, n_bootstraps: int, seed: int) -> NDArray[np.float64]:
     """Return pseudo-BMA+ weights (candidate,) of scores (candidate, sample), larger is better."""
@@ -221,19 +197,6 @@ def pseudo_bma(scores: FloatArray, *, n_bootstraps: int, seed: int) -> NDArray[n
     return weights
 
 
-def _check_candidates(scores: Mapping[str, FloatArray], n_samples: int) -> None:
-    if not scores:
-        raise InputError("A pool needs at least one candidate (got none).")
-    shapes = {name: values.shape for name, values in scores.items()}
-    if any(len(shape) != 2 or shape[0] != n_samples for shape in shapes.values()):
-        raise InputError(
-            f"Every candidate needs scores (sample, category) of the {n_samples} samples "
-            f"(got the shapes {shapes})."
-        )
-    if len(set(shapes.values())) > 1:
-        raise InputError(f"All candidates must have the same categories (got {shapes}).")
-
-
 def brier_scores(probability: FloatArray, codes: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return the Brier score of each sample: sum_k (p_k - [k is its class])^2, from 0 to 2.
 
@@ -245,21 +208,6 @@ def brier_scores(probability: FloatArray, codes: NDArray[np.intp]) -> NDArray[np
     return scores
 
 
-def log_loss(
-    scores: FloatArray,
-    codes: NDArray[np.intp],
-    weight: FloatArray,
-    doubt: FloatArray | float = 0.0,
-) -> float:
-    """Return the weighted mean of -log softmax(scores) at the true classes.
-
-    With `doubt` a_i about a label it is (1 - a_i) times that, plus a_i times the mean over classes.
-    """
-    logs = log_softmax(scores, axis=1)
-    own = (1 - doubt) * logs[np.arange(len(codes)), codes] + doubt * logs.mean(axis=1)
-    return float(-np.average(own, weights=weight))
-
-
 def best_temperature(
     scores: FloatArray,
     codes: NDArray[np.intp],
@@ -268,17 +216,20 @@ def best_temperature(
 ) -> float:
     """Return the temperature T in [0.1, 10] with the smallest log-loss of softmax(scores / T).
 
-    `scores` (sample, category) are of samples that the model was not trained on. It is convex
-    in 1 / T, so its minimum is the only one (Guo, Pleiss, Sun and Weinberger, "On calibration of
-    modern neural networks", ICML 2017).
+    The log-loss is the weighted mean of -log p at the true classes; with a `doubt` a_i about a
+    label, (1 - a_i) times that plus a_i times the mean over classes. `scores` (sample, category)
+    are of samples that the model was not trained on. It is convex in 1 / T, so its minimum is the
+    only one (Guo, Pleiss, Sun and Weinberger, "On calibration of modern neural networks", ICML
+    2017).
     """
-    weight = np.ones(len(codes)) if weight is None else weight
-    optimum = minimize_scalar(
-        lambda inverse: log_loss(scores * inverse, codes, weight, doubt),
-        bounds=(1 / _HOTTEST, 1 / _COLDEST),
-        method="bounded",
-        options={"xatol": 1e-6},
-    )
+
+    def log_loss(inverse: float) -> float:
+        logs = log_softmax(scores * inverse, axis=1)
+        own = (1 - doubt) * logs[np.arange(len(codes)), codes] + doubt * logs.mean(axis=1)
+        return float(-np.average(own, weights=weight))
+
+    bounds = (1 / _HOTTEST, 1 / _COLDEST)
+    optimum = minimize_scalar(log_loss, bounds=bounds, method="bounded", options={"xatol": 1e-6})
     return float(1 / optimum.x)
 
 
@@ -293,14 +244,10 @@ def at_temperature(probability: Any, temperature: float, *, axis: int = -1) -> A
     return softmax(floored_log(probability, axis=axis) / temperature, axis=axis)
 
 
-def best_of_temperatures(
-    scores: FloatArray,
-    codes: NDArray[np.intp],
-    temperatures: Sequence[float],
-    weight: FloatArray | None = None,
+def _best_of_temperatures(
+    scores: FloatArray, codes: NDArray[np.intp], weight: FloatArray
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the temperature with the smallest mean Brier score, and the score of each sample."""
-    weight = np.ones(len(codes)) if weight is None else weight
-    tried = [brier_scores(softmax(scores / T, axis=1), codes) for T in temperatures]
+    tried = [brier_scores(softmax(scores / T, axis=1), codes) for T in _TEMPERATURES]
     best = int(np.argmin([weight @ score for score in tried]))
-    return float(temperatures[best]), tried[best]
+    return _TEMPERATURES[best], tried[best]

@@ -55,12 +55,12 @@ def proximal_newton(
     `tol` times that of zero weights counts as that, because with sparsity 0 the optimum may be 0.
     """
     now = _Iterate.begin(problem)
+    gradient = -problem.class_totals  # exact at zero weights
     floor = tol * problem.null_objective()
     idle = 0
     while True:
         # 1. how far can the optimum be?
         objective = now.loss + sparsity * float(np.abs(now.coef).sum())
-        gradient = now.gradient(problem)
         gap = duality_gap(
             problem, now.probability, gradient, objective=objective, sparsity=sparsity
         )
@@ -74,6 +74,7 @@ def proximal_newton(
         # 3. go to their best values, or part of the way
         direction = _newton_direction(problem, now, row, column)
         idle = 0 if _advance(problem, now, direction) else idle + 1
+        gradient = problem.gradient(now.probability)
         now.n_iterations += 1
 
 
@@ -86,7 +87,6 @@ class _Iterate:
     scores: FloatArray
     probability: FloatArray
     loss: float
-    is_null: bool  # zero weights and the best intercepts for them
     penalty: float = np.inf
     n_iterations: int = 1
 
@@ -95,12 +95,7 @@ class _Iterate:
         coef = np.zeros((len(problem.features), problem.target.shape[1]))
         intercept = problem.null_intercept
         scores = problem.scores(coef, intercept)
-        probability, loss = problem.probability_and_loss(scores)
-        return cls(coef, intercept, scores, probability, loss, is_null=True)
-
-    def gradient(self, problem: MultinomialProblem) -> FloatArray:
-        """Return the derivative of the loss, exact at zero weights."""
-        return -problem.class_totals if self.is_null else problem.gradient(self.probability)
+        return cls(coef, intercept, scores, *problem.probability_and_loss(scores))
 
 
 @dataclass(frozen=True)
@@ -235,7 +230,6 @@ def _advance(problem: MultinomialProblem, now: _Iterate, direction: _Direction) 
             now.coef[place] = coef + step * direction.coef
             now.intercept = now.intercept + step * direction.intercept
             now.scores, now.probability, now.loss = scores, probability, loss
-            now.is_null = False
             return bool(fall > rounding)
         step /= 2
     return False

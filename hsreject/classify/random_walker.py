@@ -20,7 +20,7 @@ from hsreject.features.diffusion import N_GUIDES, EdgeGraph, linear_solver, squa
 from hsreject.features.pixels import located_samples
 from hsreject.features.spatial import Smooth, smoothed
 from hsreject.features.windows import Window, each_window, in_windows, windows_of
-from hsreject.progress import ProgressCallback, no_progress
+from hsreject.progress import ProgressCallback
 from hsreject.registry import check_choice
 from hsreject.threads import one_blas_thread
 
@@ -148,15 +148,14 @@ class RandomWalker(SceneModel):
 
     .. math:: M_{UU} \, R_U = -M_{UA} \, Y_A, \quad R_A = Y_A
 
-    averaged over two graphs: of 10 components with contrast 3, and of the same components
-    smoothed by a pixel with contrast 10. The leak is 1e-4 of the weight of an edge between equal
-    pixels. The walkers that gave up are shared
-    equally by all classes, so that probabilities sum to one: a field without a training pixel is
-    left by few walkers, so it does not take the class of the fields around it but stays uncertain.
-    The method uses where training pixels lie, not their spectra: it maps only the scene that holds
-    them, by `fit_predict_proba`, and cannot be carried to another.
-    :class:`~hsreject.AutoClassifier` has walkers in its pool; alone they are a baseline that shows
-    how far location and the edges of a scene suffice.
+    averaged over two graphs: of 10 components with contrast 3, and of the same components smoothed
+    by a pixel with contrast 10. The leak is 1e-4 of the weight of an edge between equal pixels. The
+    walkers that gave up are shared equally by all classes: few walkers leave a field without a
+    training pixel, so it stays uncertain instead of taking the class of the fields around it.
+
+    Where training pixels lie decides, not their spectra, so walkers map only the scene that holds
+    them, by `fit_predict_proba`. They are one of the experts of
+    :class:`~hsreject.AutoClassifier`; alone they show how far location and edges suffice.
 
     Parameters
     ----------
@@ -192,18 +191,18 @@ class RandomWalker(SceneModel):
     array([1., 1., 1., 1., 2., 2., 2., 2.])
     """
 
+    halo = None  # where the training pixels lie decides
+
     def __init__(self, chain: str = "mnf") -> None:
         self.chain = chain
 
-    def fit_predict_proba(
+    def _own_map(
         self,
         cube: xr.DataArray,
-        labels: xr.DataArray,
-        *,
-        progress: ProgressCallback = no_progress,
-    ) -> xr.DataArray:
-        """Walk over a scene and return its map, as :meth:`SceneModel.fit_predict_proba`."""
-        view, training = self._checked_learn(cube, labels, progress)
+        learned: tuple[FittedChain, Training],
+        progress: ProgressCallback,
+    ) -> NDArray[np.float32]:
+        view, training = learned
         cube = in_windows(cube)
         field = np.empty((len(self.classes_), *cube.shape[1:]), dtype=np.float32)
 
@@ -219,12 +218,7 @@ class RandomWalker(SceneModel):
 
         (steps,) = mean_steps(cube, [layers])
         each_window(windows_of(cube, halo=HALO), work, progress=partial(progress, "walkers"))
-        return self._on_grid(cube, field)
-
-    @property
-    def halo(self) -> None:
-        """None: where the training pixels lie decides."""
-        return
+        return field
 
     def _learn(
         self, cube: xr.DataArray, labels: xr.DataArray, progress: ProgressCallback

@@ -17,7 +17,7 @@ from hsreject.errors import InputError
 from hsreject.features import FEATURES
 from hsreject.features.pixels import labelled_samples, map_pixels
 from hsreject.features.transformer import SceneTransformer
-from hsreject.progress import ProgressCallback, no_progress
+from hsreject.progress import ProgressCallback
 from hsreject.schema import total_halo
 
 if TYPE_CHECKING:
@@ -77,20 +77,6 @@ class SceneClassifier(SceneModel):
         self.classifier = classifier
         self.features = features
 
-    def fit_predict_proba(
-        self,
-        cube: xr.DataArray,
-        labels: xr.DataArray,
-        *,
-        progress: ProgressCallback = no_progress,
-    ) -> xr.DataArray:
-        """Fit to a scene and return its class probabilities; the features are made only once.
-
-        As :meth:`fit`, then `predict_proba` of the same scene.
-        """
-        features = self._checked_learn(cube, labels, progress)
-        return self._on_grid(features, self._of_features(features, progress))
-
     def _learn(
         self, cube: xr.DataArray, labels: xr.DataArray, progress: ProgressCallback
     ) -> xr.DataArray:
@@ -107,52 +93,30 @@ class SceneClassifier(SceneModel):
         self.n_training_pixels_ = len(values)
         return features
 
-    def _probability(self, cube: xr.DataArray, progress: ProgressCallback) -> Any:
-        return self._of_features(self._features(cube), progress)
-
-    def _features(self, cube: xr.DataArray) -> xr.DataArray:
-        for transformer in self.features_:
-            cube = transformer.transform(cube)
-        return _good(cube)
-
-    def _of_features(self, features: xr.DataArray, progress: ProgressCallback) -> Any:
-        """Return the class probabilities of pixels with these features."""
+    def _own_map(
+        self, cube: xr.DataArray, learned: xr.DataArray, progress: ProgressCallback
+    ) -> Any:
+        """Return the class probabilities of pixels with the features that were learned."""
         return map_pixels(
-            features,
+            learned,
             self.classifier_.predict_proba,
             n_outputs=len(self.classes_),
             dtype=np.float32,
             progress=partial(progress, "classify"),
         )
 
-    def transform(
-        self,
-        cube: xr.DataArray,
-        *,
-        match_bands: str = "exact",
-        wavelength_tol: float | None = None,
-    ) -> xr.DataArray:
-        """Return the features of a scene, as the classifier sees them.
-
-        Parameters
-        ----------
-        cube, match_bands, wavelength_tol
-            As for `predict_proba`.
-
-        Returns
-        -------
-        DataArray (band, y, x)
-            Lazy when `cube` is.
-        """
-        return self._features(self._matched(cube, match_bands, wavelength_tol))
+    def _probability(self, cube: xr.DataArray, progress: ProgressCallback) -> Any:
+        features = cube
+        for transformer in self.features_:
+            features = transformer.transform(features)
+        return self._own_map(cube, _good(features), progress)
 
     def held_out_proba(
         self, cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int = 5, seed: int = 0
     ) -> Iterator[HeldOut]:
-        """Yield per fold the probabilities without its training pixels, and the mask of these.
+        """Yield maps without folds, as :meth:`SceneModel.held_out_proba`.
 
-        As :meth:`SceneModel.held_out_proba`. Features learn from the scene and never see labels, so
-        they are made once; the classifier is fitted once per fold.
+        Features never see labels, so they are made once; the classifier is fitted once per fold.
         """
         features = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
         for transformer in map(_new_feature, self.features):

@@ -32,15 +32,15 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
 
     A subclass sets its options in ``__init__`` the scikit-learn way and writes two methods:
 
-    - ``_learn(cube, labels, progress)`` sets `classes_` (label values, ascending),
-      `n_training_pixels_` and whatever else it learns;
-    - ``_probability(cube, progress)`` returns the probabilities of a scene, an array
-      (category, y, x) that is NaN where there is no data and lazy when the scene is. The scene may
-      be another one than that of the labels, or a block of one, with `halo` pixels around it.
+    - ``_learn(cube, labels, progress)`` sets `classes_`, `n_training_pixels_` and whatever else it
+      learns from a scene and labels that have been checked;
+    - ``_probability(cube, progress)`` returns the probabilities of any scene with the bands needed,
+      or of a block of one with `halo` pixels around it: an array (category, y, x) that is NaN where
+      there is no data and lazy when the scene is.
 
-    A model that can say more about the scene that holds its labels overrides
-    `fit_predict_proba`, whose answer is the strongest map of that scene; the answer of
-    `predict_proba` is always that of the model as it is carried.
+    A model that can say more about the scene that holds its labels also writes
+    ``_own_map(cube, learned, progress)``, where `learned` is what ``_learn`` has returned: the map
+    of `fit_predict_proba`. The answer of `predict_proba` is always that of the carried model.
 
     Attributes
     ----------
@@ -94,11 +94,15 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
 
     @abstractmethod
     def _learn(self, cube: xr.DataArray, labels: xr.DataArray, progress: ProgressCallback) -> Any:
-        """Learn from a scene and its labelled pixels, which have been checked."""
+        """Learn from a scene and its labelled pixels."""
 
     @abstractmethod
     def _probability(self, cube: xr.DataArray, progress: ProgressCallback) -> Any:
-        """Return the probabilities (category, y, x) of a scene that has the bands needed."""
+        """Return the probabilities (category, y, x) of a scene."""
+
+    def _own_map(self, cube: xr.DataArray, learned: Any, progress: ProgressCallback) -> Any:
+        """Return the probabilities (category, y, x) of the scene that was learned from."""
+        return self._probability(self._matched(cube), progress)
 
     @property
     def halo(self) -> int | None:
@@ -106,10 +110,7 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
         return 0
 
     def agreement(self, cube: xr.DataArray) -> float | None:
-        """Return on which share of the labels of a scene its experts agree; None without experts.
-
-        The scene has the bands of `band_requirements_`.
-        """
+        """Return on which share of the labels of a scene with its bands the experts agree."""
         return None
 
     def fit(
@@ -124,7 +125,7 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
         Parameters
         ----------
         cube : DataArray (band, y, x)
-            The scene; NaN is no data. A dask-backed scene is read chunk by chunk.
+            The scene; NaN is no data.
         labels : DataArray (y, x) of integers
             The training pixels, 0 where there is none. Names and colours of the classes are taken
             from its class table. A coordinate `polygon` (y, x) says which polygon a pixel belongs
@@ -154,7 +155,8 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
         DataArray (category, y, x) of float32
             As `predict_proba`.
         """
-        return self.fit(cube, labels, progress=progress).predict_proba(cube, progress=progress)
+        learned = self._checked_learn(cube, labels, progress)
+        return self._on_grid(cube, self._own_map(cube, learned, progress))
 
     def predict_proba(
         self,
@@ -177,16 +179,13 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
             How far (nm) the nearest wavelength may lie from one of the training scene; by default
             the median spacing of these.
         progress : callable, optional
-            Called with the number of rows that are done; a dask-backed scene is computed later,
-            with dask's own progress.
+            Called with the number of rows that are done, unless the scene is lazy.
 
         Returns
         -------
         DataArray (category, y, x) of float32
             On the grid of `cube`, NaN where it has no data; `category` holds the label values,
-            `class_name` their names, the attributes the class table. Lazy when `cube` is: the
-            caller who computes it chooses the number of threads, on which the last digits may then
-            depend.
+            `class_name` their names, the attributes the class table. Lazy when `cube` is.
         """
         matched = self._matched(cube, match_bands, wavelength_tol)
         return self._on_grid(matched, self._probability(matched, progress))
@@ -196,8 +195,8 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
     ) -> Iterator[HeldOut]:
         """Yield per fold the map of the scene by a model that has not seen the fold.
 
-        Scattered training pixels are dealt into folds class by class, polygons are dealt whole
-        (`training_folds`). This model stays as it is.
+        Scattered training pixels are dealt into folds class by class, polygons are dealt whole.
+        This model stays as it is.
 
         Parameters
         ----------
@@ -211,10 +210,8 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
 
         Yields
         ------
-        probability : DataArray (category, y, x)
-            Of the whole scene, from the training pixels outside the fold.
-        left_out : ndarray of bool (y, x)
-            The training pixels of the fold.
+        DataArray (category, y, x), ndarray of bool (y, x)
+            The probabilities of the whole scene, and the training pixels of the fold.
         """
         for rest, left_out in folds_left_out(cube, labels, n_folds, seed=seed):
             yield clone(self).fit_predict_proba(cube, rest), left_out
@@ -240,7 +237,9 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
     def _bands_used(self, cube: xr.DataArray) -> NDArray[np.intp]:
         return np.flatnonzero(schema.good_bands(cube))
 
-    def _matched(self, cube: xr.DataArray, how: str, wavelength_tol: float | None) -> xr.DataArray:
+    def _matched(
+        self, cube: xr.DataArray, how: str = "exact", wavelength_tol: float | None = None
+    ) -> xr.DataArray:
         """Return a scene with the bands of the one that was fitted."""
         check_is_fitted(self, "band_requirements_")
         cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")

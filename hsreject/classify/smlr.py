@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hsreject.classify.basis import Basis
 from hsreject.classify.multinomial import MultinomialProblem
 from hsreject.classify.proximal_newton import proximal_newton
 from hsreject.errors import InputError, NotConvergedWarning
@@ -25,13 +24,17 @@ if TYPE_CHECKING:
 
 KERNELS = ("rbf", "linear")
 
+# Values computed at once: small enough for the processor's cache, large enough for its products.
+_BLOCK_VALUES = 2**17
+_MOST_CANDIDATES = 2000  # for centres
+
 
 class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types
     r"""Sparse multinomial logistic regression, solved to a certified optimum.
 
     Minimises, over weights :math:`W` and intercepts :math:`b`,
 
-    .. math:: -\sum_i v_i \log p(y_i \mid h(x_i)) + \mathrm{sparsity} \, \|W\|_1, \quad
+    .. math:: -\sum_i \log p(y_i \mid h(x_i)) + \mathrm{sparsity} \, \|W\|_1, \quad
               p(k \mid h) \propto \exp(h^\top W_k + b_k)
 
     with free intercepts and the same form for all classes. The losses are summed, not averaged, so
@@ -62,20 +65,14 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
     ----------
     classes_ : array (category,)
         The classes, sorted.
-    coef_ : array (category, function)
-        Weights; a column is one feature, or one basis function.
-    intercept_ : array (category,)
-        Intercepts.
-    centers_ : array (function, feature) or None
-        Centres of the basis functions, distinct training samples; None for the linear kernel.
-    gamma_ : float or None
-        Inverse squared width in use.
+    coef_, intercept_ : array (category, function), array (category,)
+        Weights, a column for each feature or basis function, and intercepts.
+    centers_, gamma_ : array (function, feature) and float, or None for the linear kernel
+        Centres of the basis functions, distinct training samples; inverse squared width in use.
     objective_, duality_gap_ : float
         Value of the objective, and the proven bound on its distance from the optimum.
     n_iter_ : int
         Iterations of the solver.
-    n_features_in_ : int
-        Number of features.
 
     See Also
     --------
@@ -117,20 +114,7 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         self.max_iter = max_iter
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Train on samples.
-
-        Parameters
-        ----------
-        X : array (sample, feature)
-            Features.
-        y : array (sample,)
-            Class of each sample: numbers, strings, anything that sorts.
-
-        Returns
-        -------
-        SparseMultinomialRegression
-            The estimator itself.
-        """
+        """Train on samples (sample, feature) and their classes: anything that sorts."""
         self._check_parameters()
         every, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
         check_classification_targets(labels)
@@ -145,16 +129,24 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         samples, counts = np.unique(np.column_stack([every, codes]), axis=0, return_counts=True)
         features, codes = samples[:, :-1].copy(), samples[:, -1].astype(np.intp)
         weight = counts.astype(np.float64)
-        basis = Basis()
         with one_blas_thread():
+            functions, self.centers_ = features, None
+            gamma: Any = None
             if self.kernel == "rbf":
-                basis = Basis.radial(features, weight, gamma=self.gamma, n_centers=self.n_centers)
-            problem = MultinomialProblem.from_samples(basis.values(features), codes, weight)
+                scaled = self.gamma == "scale"
+                gamma = scale_gamma(features, weight) if scaled else float(self.gamma)
+                self.centers_ = np.unique(features, axis=0)
+                if self.n_centers is not None:
+                    best = choose_centers(features, weight, gamma=gamma, n_centers=self.n_centers)
+                    self.centers_ = features[best]
+                # transposed: each function is contiguous in memory
+                functions = radial_basis(self.centers_, features, gamma).T
+            problem = MultinomialProblem.from_samples(functions, codes, weight)
             solution = proximal_newton(problem, self.sparsity, tol=self.tol, max_iter=self.max_iter)
             if not solution.converged:
                 warnings.warn(self._complaint(solution), NotConvergedWarning, stacklevel=2)
             solution = problem.restore(solution)
-        self.centers_, self.gamma_ = basis.centers, basis.gamma
+        self.gamma_ = gamma
         self.coef_ = np.ascontiguousarray(solution.coef.T)
         self.intercept_ = solution.intercept
         self.objective_, self.duality_gap_ = solution.objective, solution.duality_gap
@@ -167,29 +159,30 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         return np.asarray(self.classes_[winner])
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the class probabilities, (sample, category) in the order of `classes_`.
-
-        They are computed in single precision if the samples are, in double precision otherwise.
-        """
+        """Return the class probabilities (sample, category), in single precision if X is."""
         return np.asarray(softmax(self._scores(X), axis=1))
 
-    def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Return log-probabilities up to a constant, (sample, category).
-
-        With two classes it is the difference of the two, (sample,), as scikit-learn has it.
-        """
-        scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
     def _scores(self, X: ArrayLike) -> FloatArray:
+        """Return W'h(x) + b, (sample, category), in the precision of the samples."""
         check_is_fitted(self)
-        features = validate_data(
+        samples = validate_data(
             self, X, dtype=(np.float64, np.float32), reset=False, ensure_all_finite=False
         )
-        _check_finite(features)
+        _check_finite(samples)
+        scores = np.tile(self.intercept_.astype(samples.dtype), (len(samples), 1))
+        used = np.flatnonzero(self.coef_.any(axis=0))  # functions without a weight do not matter
+        weights = np.ascontiguousarray(self.coef_[:, used].T, dtype=samples.dtype)
+        if not used.size:
+            return scores
+        centers = None if self.centers_ is None else self.centers_[used].astype(samples.dtype)
+        step = max(1, _BLOCK_VALUES // len(used))
         with one_blas_thread():
-            scores = Basis(self.centers_, self.gamma_).scores(features, self.coef_)
-        scores += self.intercept_.astype(scores.dtype)
+            for first in range(0, len(samples), step):
+                block = samples[first : first + step]
+                functions = (
+                    block[:, used] if centers is None else radial_basis(block, centers, self.gamma_)
+                )
+                scores[first : first + step] += functions @ weights
         return scores
 
     def _check_parameters(self) -> None:
@@ -224,3 +217,63 @@ def _check_finite(features: NDArray[Any]) -> None:
             f"Features must be finite (found {what} in {bad.sum()} of {len(bad)} samples). "
             "Leave pixels without data out before."
         )
+
+
+def scale_gamma(samples: FloatArray, weight: FloatArray) -> float:
+    """Return 1 / (mean squared distance of two samples), or 1 if all samples are equal.
+
+    The weighted mean of |x_i - x_j|^2 over all pairs is twice the sum of the feature variances.
+    """
+    mean = np.average(samples, axis=0, weights=weight)
+    spread = 2 * float(np.average(((samples - mean) ** 2).sum(axis=1), weights=weight))
+    return 1 / spread if spread > 0 else 1.0
+
+
+def choose_centers(
+    samples: FloatArray, weight: FloatArray, *, gamma: float, n_centers: int
+) -> NDArray[np.intp]:
+    """Return the numbers of the samples that span the functions of all samples best.
+
+    A greedy pivoted Cholesky factorisation: each centre is the one after which least of the kernel
+    matrix (its weighted trace) is left outside the span of the centres. Nothing is random. Fewer
+    centres come back when they explain everything.
+    """
+    candidates = np.arange(len(samples))
+    if len(samples) > _MOST_CANDIDATES:
+        candidates = np.linspace(0, len(samples) - 1, _MOST_CANDIDATES).astype(np.intp)
+    weight = weight[candidates]
+    kernel = radial_basis(samples[candidates], samples[candidates], gamma)
+    count = min(n_centers, len(candidates))
+    factor = np.zeros((len(candidates), count))  # kernel - factor @ factor.T is unexplained
+    diagonal = np.ones(len(candidates))
+    column_norms = weight @ kernel**2
+    centers = np.empty(count, dtype=np.intp)
+    for step in range(count):
+        # With R what is unexplained of the kernel, a centre j takes R_j R_j' / R_jj away from it
+        # and lowers the weighted trace by sum_i w_i R_ij^2 / R_jj. Samples that are explained
+        # already (R_jj of 0) gain nothing and are not divided by.
+        gain = np.where(diagonal > 1e-9, column_norms / np.maximum(diagonal, 1e-9), -np.inf)
+        best = int(gain.argmax())
+        if gain[best] == -np.inf:
+            return candidates[centers[:step]]
+        centers[step] = best
+        earlier = factor[:, :step]
+        column = (kernel[best] - earlier @ earlier[best]) / np.sqrt(diagonal[best])
+        pull = weight * column
+        # (R_ij - c_i c_j)^2, c the new column, multiplied out: the sums follow without writing R
+        shared = kernel @ pull - earlier @ (pull @ earlier)
+        column_norms += column * ((pull @ column) * column - 2 * shared)
+        factor[:, step] = column
+        diagonal -= column**2
+    return candidates[centers]
+
+
+def radial_basis(samples: FloatArray, centers: FloatArray, gamma: float) -> FloatArray:
+    """Return exp(-gamma |x_i - c_j|^2), (sample, centre), in the precision of the samples."""
+    origin = centers.mean(axis=0)  # squares of offsets would cost digits
+    samples, centers = samples - origin, centers - origin
+    exponent: FloatArray = samples @ (2 * gamma * centers).T
+    exponent -= gamma * np.einsum("ij,ij->i", samples, samples)[:, None]
+    exponent -= gamma * np.einsum("ij,ij->i", centers, centers)
+    np.minimum(exponent, 0, out=exponent)  # a distance of zero may round to less
+    return np.exp(exponent, out=exponent)

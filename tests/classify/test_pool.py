@@ -68,9 +68,9 @@ def test_groups_are_the_sample() -> None:
 def test_the_only_polygon_of_a_class_is_doubted() -> None:
     """Left out by halves it is always right; a doubt of .05 keeps the pool from being certain."""
     codes = np.repeat([0, 1], 8)
-    certain = 9.0 * np.eye(2)[codes]
-    one_each = hr.Pool(temperatures=(0.5, 10.0)).fit({"a": certain}, codes, codes)
-    two_each = hr.Pool(temperatures=(0.5, 10.0)).fit({"a": certain}, codes, np.arange(16) // 4)
+    certain = 4.0 * np.eye(2)[codes]
+    one_each = hr.Pool().fit({"a": certain}, codes, codes)
+    two_each = hr.Pool().fit({"a": certain}, codes, np.arange(16) // 4)
     pooled = [pool.combine({"a": certain}).max(axis=1)[0] for pool in (one_each, two_each)]
     assert pooled[0] == pytest.approx(0.975, abs=1e-3)  # (1 - .05) + .05 / 2
     assert pooled[1] > 0.999
