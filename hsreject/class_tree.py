@@ -15,6 +15,7 @@ from hsreject.errors import InputError
 from hsreject.registry import nearest
 
 if TYPE_CHECKING:
+    import xarray as xr
     from numpy.typing import ArrayLike, NDArray
 
 GROUPS_ATTRIBUTE = "class_groups"
@@ -23,24 +24,12 @@ GROUPS_ATTRIBUTE = "class_groups"
 
 @dataclass(frozen=True)
 class Group:
-    """Some classes under one name: a node of a :class:`hsreject.ClassTree`.
-
-    Parameters
-    ----------
-    name : str
-        What maps and legends call it.
-    members : tuple of str
-        Names of classes or of other groups, at least two.
-    color : str, optional
-        As ``#rrggbb``; mixed from the classes below it unless given.
-    value : int, optional
-        Its code in maps; the next free one after all classes unless given.
-    """
+    """Some classes under one name: a node of a :class:`hsreject.ClassTree`."""
 
     name: str
-    members: tuple[str, ...]
-    color: str | None = None
-    value: int | None = None
+    members: tuple[str, ...]  # names of classes or of other groups, at least two
+    color: str | None = None  # as #rrggbb; mixed from the classes below it unless given
+    value: int | None = None  # in maps; the next free one after all classes unless given
 
     @classmethod
     def from_table(cls, name: str, line: object) -> Group:
@@ -139,20 +128,24 @@ class ClassTree:
         rows = zip(table.values, table.names, strict=True)
         return cls(table.subset(value for value, name in rows if name not in names), groups)
 
+    @classmethod
+    def of(cls, array: xr.DataArray) -> ClassTree:
+        """Return the tree that an array of levels or answers carries; raises without one."""
+        tree = cls.from_attrs(array.attrs)
+        if tree is None:
+            raise InputError(
+                f"{array.name or 'The array'} must carry the class tree of its levels in its "
+                "attributes. Pass that of HierarchicalRejector.rank, or assign tree.to_attrs()."
+            )
+        return tree
+
     def to_attrs(self) -> dict[str, Any]:
         """Return the attributes that store this tree: the table of all nodes, and the groups."""
         groups = {
             group.name: {"members": group.members, "color": group.color, "value": group.value}
-            for group in self._settled
+            for group in self._coded
         }
         return {**self.table.to_attrs(), GROUPS_ATTRIBUTE: json.dumps(groups, ensure_ascii=False)}
-
-    @property
-    def _settled(self) -> tuple[Group, ...]:
-        """The groups with the codes and colours of `table`."""
-        n = len(self.classes)
-        rows = zip(self.groups, self.table.values[n:], self.table.colors[n:], strict=True)
-        return tuple(replace(group, value=value, color=color) for group, value, color in rows)
 
     def __post_init__(self) -> None:
         if not self.groups:
@@ -203,18 +196,20 @@ class ClassTree:
         """Values, names and colours of all nodes: the classes, then the groups."""
         taken = {*self.classes.values, *(group.value for group in self.groups)}
         free = (v for v in range(max(self.classes.values) + 1, 1 << 16) if v not in taken)
-        below = self.below[len(self.classes) :]
+        colors, below = np.array(self.classes.colors), self.below[len(self.classes) :]
+        rows = zip(self.groups, (_mixed(colors[one]) for one in below), strict=True)
         return ClassTable(
             (*self.classes.values, *(group.value or next(free) for group in self.groups)),
             (*self.classes.names, *(group.name for group in self.groups)),
-            (
-                *self.classes.colors,
-                *(
-                    (group.color or _mixed(np.array(self.classes.colors)[members])).lower()
-                    for group, members in zip(self.groups, below, strict=True)
-                ),
-            ),
+            (*self.classes.colors, *((group.color or color).lower() for group, color in rows)),
         )
+
+    @property
+    def _coded(self) -> tuple[Group, ...]:
+        """The groups with the codes and colours of `table`."""
+        n = len(self.classes)
+        rows = zip(self.groups, self.table.values[n:], self.table.colors[n:], strict=True)
+        return tuple(replace(group, value=value, color=color) for group, value, color in rows)
 
     @cached_property
     def levels(self) -> NDArray[np.intp]:
@@ -278,20 +273,20 @@ class ClassTree:
         Groups with a single member left are replaced by it. The others keep codes and colours.
         """
         classes = self.classes.subset(values)
-        sizes = self.below[:, np.isin(self.classes.values, classes.values)].sum(axis=1)
-        groups, stand_in = [], {name: name for name in classes.names}
-        # members before the groups that hold them: a group of one is then known by its member
-        for row in np.argsort(self.levels, kind="stable")[len(self.classes) :].tolist():
-            group = self._settled[row - len(self.classes)]
-            members = [stand_in[name] for name in group.members if name in stand_in]
-            if len(members) == 1:
-                stand_in[group.name] = members[0]
-            elif members and sizes[row] < len(classes):
-                stand_in[group.name] = group.name
-                groups.append(replace(group, members=tuple(members)))
-        order = [group.name for group in self.groups]
-        groups.sort(key=lambda group: order.index(group.name))
-        return ClassTree(classes, tuple(groups)) if groups else None
+        below = self.below[:, np.isin(self.classes.values, classes.values)]
+        held = {
+            name: tuple(row) for name, row in zip(self.table.names, below.tolist(), strict=True)
+        }
+        # of nodes that hold the same classes now, the lowest one stands for all
+        lowest: dict[tuple[bool, ...], str] = {}
+        for row in np.argsort(self.levels, kind="stable"):
+            lowest.setdefault(held[self.table.names[row]], self.table.names[row])
+        groups = tuple(
+            replace(group, members=tuple(lowest[held[m]] for m in group.members if any(held[m])))
+            for group in self._coded
+            if lowest[held[group.name]] == group.name and 1 < sum(held[group.name]) < len(classes)
+        )
+        return ClassTree(classes, groups) if groups else None
 
 
 def _check_group(group: Group, names: Sequence[str]) -> None:

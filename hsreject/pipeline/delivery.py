@@ -12,15 +12,15 @@ import numpy as np
 import xarray as xr
 
 from hsreject.measures.choosing import ACCURACY, FRACTION, MAX_ERROR, Goal, choose_point
-from hsreject.measures.curve import curve_of_points, rejection_curve
+from hsreject.measures.curve import curve_of_points
 from hsreject.measures.point import OperatingPoint, operating_point
 from hsreject.promise.run_promise import certified_place
 from hsreject.rejection.hierarchical import (
     answer_map,
     credited_label,
     finest_threshold,
-    level_points,
 )
+from hsreject.rejection.ranked import RankedRejector
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.sampling.draws import random_keys
@@ -169,11 +169,7 @@ def _place_of_goal(
         labels = calibration.where(can_choose, NO_REFERENCE).astype(calibration.dtype)
         if not (labels != NO_REFERENCE).any():
             return -np.inf, False
-        if LEVEL_CONFIDENCE in swept:
-            curve = level_points(swept, labels)
-        else:
-            used, correct = reference_pixels(swept["label"], labels)
-            curve = rejection_curve(correct, swept["confidence"].values[used])
+        curve = RankedRejector.points(swept, labels)
         # rejecting none of these pixels means none at all, also of those that are less certain
         places = np.append(-np.inf, curve["threshold"].values[1:])
     n_kept = (curve["accurate_kept"] + curve["misclassified_kept"]).values

@@ -20,7 +20,7 @@ from hsreject.measures.uncertainty import square_blocks
 from hsreject.pipeline.plan import PLACE_ALONE
 from hsreject.pipeline.stages import System, Walk
 from hsreject.promise.run_promise import promise_figures
-from hsreject.rejection.hierarchical import coarsest_answers, credited_label
+from hsreject.rejection.hierarchical import credited_label, node_codes
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.report.evaluation import Evaluation, evaluate
 from hsreject.report.findings import statement
@@ -205,7 +205,7 @@ def _evaluate(system: System, split: xr.Dataset) -> Evaluation:
     answer = maps[LABEL_WITH_REJECTION]
     groups = ClassTree.from_attrs(answer.attrs)
     if groups is not None:  # measures have the label that was credited, maps and areas the answer
-        coarsest = coarsest_answers(maps["label"], groups)
+        coarsest = node_codes(maps["label"].values, groups)
         more["answer"] = answer.where(~maps["rejected"], coarsest).variable
     return replace(evaluation, maps=evaluation.maps.assign(more))
 

@@ -15,7 +15,7 @@ from hsreject.class_tree import GROUPS_ATTRIBUTE, ClassTree, rows_of
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.registry import check_number
-from hsreject.rejection.hierarchical import ANSWER_PROBABILITY, tree_of
+from hsreject.rejection.hierarchical import ANSWER_PROBABILITY
 from hsreject.rejection.rejector import LABEL_PROBABILITY
 from hsreject.schema import CATEGORY, LEVEL, LEVEL_CONFIDENCE, REJECTED, Y, nodata_label
 
@@ -251,11 +251,11 @@ def ranking_of(confidence: Any, on_map: xr.DataArray) -> tuple[xr.DataArray, Cla
     """
     if CATEGORY in getattr(confidence, "dims", ()) and GROUPS_ATTRIBUTE in on_map.attrs:
         plain = confidence.drop_vars((CATEGORY, schema.CLASS_NAME), errors="ignore").drop_attrs()
-        confidence = plain.rename({CATEGORY: LEVEL}).assign_attrs(tree_of(on_map).to_attrs())
+        confidence = plain.rename({CATEGORY: LEVEL}).assign_attrs(ClassTree.of(on_map).to_attrs())
     tree = None
     if LEVEL in getattr(confidence, "dims", ()):
         numbers = schema.check_dims(confidence, schema.LEVEL_DIMS, name=LEVEL_CONFIDENCE)
-        tree = tree_of(numbers)
+        tree = ClassTree.of(numbers)
         if tree.n_levels != numbers.sizes[LEVEL]:
             raise InputError(
                 f"{LEVEL_CONFIDENCE} has {numbers.sizes[LEVEL]} levels, and the class tree that it "

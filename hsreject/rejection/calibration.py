@@ -9,7 +9,6 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.measures.choosing import Goal, choose_point
 from hsreject.schema import as_label_map, check_same_grid
 
 if TYPE_CHECKING:
@@ -88,8 +87,3 @@ def needed_calibration(calibration: Calibration | None, goal: str) -> Calibratio
             "pixels that were not used for training."
         )
     return calibration
-
-
-def calibrated_index(points: xr.Dataset, goal: Goal) -> int:
-    """Return the place of the operating point that meets an accuracy or a rejection cost."""
-    return choose_point(points, **{goal.kind: goal.value}).index

@@ -9,40 +9,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from hsreject import schema
 from hsreject.class_tree import GROUPS_ATTRIBUTE, ClassTree, Group, groups_of, rows_of
 from hsreject.classes import ClassTable
 from hsreject.confidence import TieBrokenMaximum, label_map_of_positions
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
-from hsreject.measures.choosing import FRACTION, choose_point
-from hsreject.measures.levels import level_curve
-from hsreject.measures.point import share
+from hsreject.measures.choosing import FRACTION
 from hsreject.registry import check_number
 from hsreject.rejection.ranked import FieldRanking
-from hsreject.rejection.rejector import RANK, check_context, check_novelty, with_columns
-from hsreject.schema import (
-    CALIBRATED,
-    CATEGORY,
-    LABEL_WITH_REJECTION,
-    LEVEL,
-    LEVEL_CONFIDENCE,
-    LEVEL_DIMS,
-    MAP_DIMS,
-    REJECTED,
-    REJECTION_COST,
-    attach_classes,
-    category_labels,
-    class_table,
-    label_dtype,
-    nodata_label,
-    reference_labels,
-    reference_pixels,
-)
+from hsreject.rejection.rejector import RANK, check_context, check_novelty
+from hsreject.schema import LABEL_WITH_REJECTION, LEVEL, LEVEL_CONFIDENCE, REJECTED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hsreject.measures.choosing import Goal
     from hsreject.progress import ProgressCallback
     from hsreject.rejection.evidence import Evidence
 
@@ -126,12 +107,12 @@ class HierarchicalRejector(FieldRanking):
         self, evidence: Evidence, progress: ProgressCallback
     ) -> tuple[xr.DataArray, xr.DataArray]:
         """Return the label, and the probability of the answer at each level (level, y, x)."""
-        tree = self.tree(class_table(evidence.probability))
-        columns = rows_of(tree.classes, category_labels(evidence.probability))
+        tree = self.tree(schema.class_table(evidence.probability))
+        columns = rows_of(tree.classes, schema.category_labels(evidence.probability))
         if (columns == len(tree.classes)).any():
             raise InputError(
                 f"The class table of probability lists {list(tree.classes.values)}, but its "
-                f"categories are {category_labels(evidence.probability).tolist()}. Attach a "
+                f"categories are {schema.category_labels(evidence.probability).tolist()}. Attach a "
                 "complete table with hsreject.schema.attach_classes."
             )
         field = self.field_of(evidence, progress)
@@ -141,26 +122,10 @@ class HierarchicalRejector(FieldRanking):
             values = (values + weight * evidence.probability.values) / (1 + weight)
         position, sums = path_sums(values, tree.over[:, columns])
         label = label_map_of_positions(position, field)
-        calibrated = self.context is None and evidence.probability.attrs.get(CALIBRATED)
+        calibrated = self.context is None and evidence.probability.attrs.get(schema.CALIBRATED)
         attrs = {"long_name": ANSWER_PROBABILITY if calibrated else RANK, **tree.to_attrs()}
         label.attrs[GROUPS_ATTRIBUTE] = attrs[GROUPS_ATTRIBUTE]  # files of labels keep the groups
-        return label, xr.DataArray(sums, dims=LEVEL_DIMS, coords=label.coords, attrs=attrs)
-
-    def points(
-        self,
-        ranking: xr.Dataset,
-        reference: xr.DataArray | NDArray[Any],
-        *,
-        name: str = "reference",
-    ) -> xr.Dataset:
-        """Return the operating points of a ranking on reference pixels: those of `level_curve`."""
-        return level_points(ranking, reference, name=name)
-
-    def chosen_point(self, points: xr.Dataset, goal: Goal) -> int:
-        """Return the place of the point that meets a goal; coarse answers cost their share."""
-        if goal.kind != REJECTION_COST:
-            return super().chosen_point(points, goal)
-        return choose_point(points, rejection_cost=goal.value, coarse_cost=self.coarse_cost).index
+        return label, xr.DataArray(sums, dims=schema.LEVEL_DIMS, coords=label.coords, attrs=attrs)
 
     def maps_at(
         self, ranking: xr.Dataset, threshold: float, *, attrs: Mapping[str, Any]
@@ -178,29 +143,6 @@ class HierarchicalRejector(FieldRanking):
         return maps.assign({LABEL_WITH_REJECTION: answer.where(~maps["rejected"], rejected)})
 
 
-def level_points(
-    ranking: xr.Dataset, reference: xr.DataArray | NDArray[Any], *, name: str = "reference"
-) -> xr.Dataset:
-    """Return the operating points of a ranking with levels on reference pixels."""
-    label, levels = ranking["label"], ranking[LEVEL_CONFIDENCE]
-    used, _ = reference_pixels(label, reference, name=name)
-    truth = reference_labels(reference, name=name)[used]
-    curve = level_curve(label.values[used], levels.values[:, used], truth, tree_of(levels))
-    accurate = curve["accurate_kept"] + curve["accurate_rejected"]
-    return with_columns(curve, overall_accuracy=share(accurate.values, truth.size))
-
-
-def tree_of(array: xr.DataArray) -> ClassTree:
-    """Return the class tree that an array of levels or answers carries."""
-    tree = ClassTree.from_attrs(array.attrs)
-    if tree is None:
-        raise InputError(
-            f"{array.name or 'The array'} must carry the class tree of its levels in its "
-            "attributes. Pass that of HierarchicalRejector.rank, or assign tree.to_attrs()."
-        )
-    return tree
-
-
 def finest_threshold(ranking: xr.Dataset, threshold: float) -> float:
     """Return the lowest threshold that rejects the same pixels: its answers are the finest."""
     if not np.isfinite(threshold):
@@ -214,9 +156,9 @@ def finest_threshold(ranking: xr.Dataset, threshold: float) -> float:
 
 def levels_as_field(levels: xr.DataArray) -> xr.DataArray:
     """Return confidences (level, y, x) as a field that files take: one band per level."""
-    names = ClassTable.from_names(tree_of(levels).level_names[:-1])
-    field = levels.drop_attrs(deep=False).rename({LEVEL: CATEGORY})
-    return attach_classes(field.assign_coords({CATEGORY: list(names.values)}), names)
+    names = ClassTable.from_names(ClassTree.of(levels).level_names[:-1])
+    field = levels.drop_attrs(deep=False).rename({LEVEL: schema.CATEGORY})
+    return schema.attach_classes(field.assign_coords({schema.CATEGORY: list(names.values)}), names)
 
 
 def path_sums(
@@ -263,19 +205,19 @@ def answer_map(
     levels, may have its own threshold. The map that is returned carries the table of all nodes, and
     the groups; it is lazy where labels and confidences are.
     """
-    tree = tree_of(confidence)
-    dtype = label_dtype(max(tree.table.values))
+    tree = ClassTree.of(confidence)
+    dtype = schema.label_dtype(max(tree.table.values))
 
     def answers(label: NDArray[Any], levels: NDArray[Any], limit: NDArray[Any]) -> NDArray[Any]:
         # how many levels come before the first that reaches its limit; where limits differ by
         # level, a coarser one may fail its own again, which must not count
         below = np.logical_and.accumulate(levels < limit, axis=-1)
-        return _codes(label, tree, below.sum(axis=-1))
+        return node_codes(label, tree, below.sum(axis=-1))
 
     # as precise as the confidences, as where these are compared with a plain number
     limits = np.asarray(threshold, dtype=confidence.dtype)
     limits = limits.reshape(-1, *limits.shape[-2:])  # one for all levels, or one for each
-    limit = xr.Variable(("limit", *MAP_DIMS[: limits.ndim - 1]), limits)
+    limit = xr.Variable(("limit", *schema.MAP_DIMS[: limits.ndim - 1]), limits)
     answer: xr.DataArray = xr.apply_ufunc(
         answers,
         label.variable,
@@ -286,13 +228,13 @@ def answer_map(
         output_dtypes=[dtype],
         dask_gufunc_kwargs={"allow_rechunk": True},
     )
-    attrs = {**label.attrs, **tree.to_attrs(), "_FillValue": nodata_label(dtype)}
+    attrs = {**label.attrs, **tree.to_attrs(), "_FillValue": schema.nodata_label(dtype)}
     return label.copy(data=answer.data).assign_attrs(attrs).rename(LABEL_WITH_REJECTION)
 
 
 def flat_map(answer: xr.DataArray) -> xr.DataArray:
     """Return a map of answers in which groups are rejected: for readers that know no groups."""
-    tree = tree_of(answer)
+    tree = ClassTree.of(answer)
     groups = tree.table.values[len(tree.classes) :]
     flat = answer.where(~answer.isin(groups), answer.dtype.type(REJECTED))
     flat.attrs = {**answer.attrs, **tree.classes.to_attrs()}
@@ -300,18 +242,18 @@ def flat_map(answer: xr.DataArray) -> xr.DataArray:
     return flat
 
 
-def coarsest_answers(label: xr.DataArray, tree: ClassTree) -> NDArray[Any]:
-    """Return the code of the coarsest node over each label (y, x); of no data that of no data."""
-    return _codes(label.values, tree, tree.n_levels - 1)
+def node_codes(
+    label: NDArray[Any], tree: ClassTree, level: int | NDArray[Any] | None = None
+) -> NDArray[Any]:
+    """Return the codes of the nodes over labels at a level, the coarsest unless it is given.
 
-
-def _codes(label: NDArray[Any], tree: ClassTree, level: int | NDArray[Any]) -> NDArray[Any]:
-    """Return the code of the node over each label at a level; beyond the coarsest: rejected."""
-    dtype = label_dtype(max(tree.table.values))
+    Beyond the coarsest level lies "rejected"; of labels that the tree lacks it is that of no data.
+    """
+    dtype = schema.label_dtype(max(tree.table.values))
     codes = np.full((tree.n_levels + 1, len(tree.classes) + 1), REJECTED, dtype=dtype)
     codes[:-1, :-1] = np.array(tree.table.values)[tree.over]
-    codes[:, -1] = nodata_label(dtype)  # of labels that the tree lacks
-    return np.asarray(codes[level, rows_of(tree.classes, label)])
+    codes[:, -1] = schema.nodata_label(dtype)
+    return np.asarray(codes[-2 if level is None else level, rows_of(tree.classes, label)])
 
 
 def credited_label(maps: xr.Dataset, reference: xr.DataArray) -> xr.DataArray:
@@ -324,6 +266,7 @@ def credited_label(maps: xr.Dataset, reference: xr.DataArray) -> xr.DataArray:
     tree = ClassTree.from_attrs(answer.attrs)
     if tree is None:
         return label
-    code = np.where(answer.values == REJECTED, coarsest_answers(label, tree), answer.values)
+    coarsest = node_codes(label.values, tree)
+    code = np.where(answer.values == REJECTED, coarsest, answer.values)
     right = tree.holds(code, reference.values)
     return label.copy(data=np.where(right, reference.values, label.values).astype(label.dtype))

@@ -12,12 +12,12 @@ import xarray as xr
 
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
-from hsreject.measures.choosing import ACCURACY, FRACTION, Goal
+from hsreject.measures.choosing import ACCURACY, FRACTION, Goal, choose_point
 from hsreject.measures.curve import curve_of_points
 from hsreject.measures.point import operating_point
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_count, check_number
-from hsreject.rejection.calibration import calibrated_index, needed_calibration
+from hsreject.rejection.calibration import needed_calibration
 from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.joint_problem import JointProblem
 from hsreject.rejection.joint_search import (
@@ -35,7 +35,8 @@ from hsreject.rejection.rejector import (
     check_novelty,
     default_context,
     rejection_maps,
-    with_columns,
+    with_failure_probability,
+    with_overall_accuracy,
 )
 from hsreject.schema import MAP_DIMS, OPERATING_POINT, REJECTION_COST, reference_pixels
 from hsreject.threads import usable_cores
@@ -176,12 +177,12 @@ class JointRejector(Rejector):
         if goal.kind == FRACTION:
             candidate = self._search(problem, goal.value, progress)
             return self._maps(problem, candidate, fraction=goal.value)
-        pixels = needed_calibration(calibration, goal.kind)
+        pixels, wish = needed_calibration(calibration, goal.kind), {goal.kind: goal.value}
         points, candidates = self._points(
             problem, pixels.labels, progress, name="calibration labels"
         )
-        candidate = candidates[calibrated_index(points, goal)]
-        return self._maps(problem, candidate, **{goal.kind: goal.value})
+        candidate = candidates[choose_point(points, **wish).index]
+        return self._maps(problem, candidate, **wish)
 
     def sweep(
         self,
@@ -259,12 +260,9 @@ class JointRejector(Rejector):
         # larger probability may reject a pixel less.
         rows.sort(key=lambda row: (row[0].rejected_fraction, row[0].accurate_kept))
         points, candidates = [point for point, _ in rows], [candidate for _, candidate in rows]
-        curve = with_columns(
-            curve_of_points(points),
-            overall_accuracy=[point.overall_accuracy for point in points],
-            failure_probability=[candidate.failure_probability for candidate in candidates],
-        )
-        return curve, candidates
+        curve = with_overall_accuracy(curve_of_points(points))
+        scale = [candidate.failure_probability for candidate in candidates]
+        return with_failure_probability(curve, scale), candidates
 
     def _search(
         self, problem: JointProblem, fraction: float, progress: ProgressCallback

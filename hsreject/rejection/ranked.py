@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 import xarray as xr
 
+from hsreject.class_tree import ClassTree
 from hsreject.confidence import Confidence, decide, named_confidence
 from hsreject.context.problem import valid_probability_pixels
 from hsreject.errors import InputError
-from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD, Goal
+from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD, Goal, choose_point
 from hsreject.measures.curve import rejection_curve
+from hsreject.measures.levels import level_curve
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection.calibration import Calibration, calibrated_index, needed_calibration
+from hsreject.rejection.calibration import Calibration, needed_calibration
 from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.novelty import UNKNOWN_BELOW, lowered_by_novelty
 from hsreject.rejection.rejector import (
@@ -24,7 +26,7 @@ from hsreject.rejection.rejector import (
     Rejector,
     check_novelty,
     rejection_maps,
-    with_columns,
+    with_overall_accuracy,
 )
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import (
@@ -36,6 +38,7 @@ from hsreject.schema import (
     REJECTION_COST,
     check_dims,
     nodata_label,
+    reference_labels,
     reference_pixels,
 )
 
@@ -77,6 +80,7 @@ class RankedRejector(Rejector):
     """
 
     has_threshold: ClassVar[bool] = True
+    coarse_cost: float = 0.0
 
     @property
     def halo(self) -> int | None:
@@ -205,21 +209,24 @@ class RankedRejector(Rejector):
             smallest_kept = goal.value
         return self.maps_at(ranking, smallest_kept, attrs=attrs)
 
+    @staticmethod
     def points(
-        self,
-        ranking: xr.Dataset,
-        reference: xr.DataArray | NDArray[Any],
-        *,
-        name: str = "reference",
+        ranking: xr.Dataset, reference: xr.DataArray | NDArray[Any], *, name: str = "reference"
     ) -> xr.Dataset:
-        """Return the operating points of a ranking on reference pixels."""
-        used, correct = reference_pixels(ranking["label"], reference, name=name)
-        curve = rejection_curve(correct, ranking["confidence"].values[used])
-        return with_columns(curve, overall_accuracy=correct.mean())
+        """Return the operating points of a ranking, with levels or without, on reference pixels."""
+        label, levels = ranking["label"], ranking.get(LEVEL_CONFIDENCE)
+        used, correct = reference_pixels(label, reference, name=name)
+        if levels is None:
+            curve = rejection_curve(correct, ranking["confidence"].values[used])
+        else:
+            truth, tree = reference_labels(reference, name=name)[used], ClassTree.of(levels)
+            curve = level_curve(label.values[used], levels.values[:, used], truth, tree)
+        return with_overall_accuracy(curve)
 
     def chosen_point(self, points: xr.Dataset, goal: Goal) -> int:
         """Return the place of the operating point that meets an accuracy or a rejection cost."""
-        return calibrated_index(points, goal)
+        wish = {goal.kind: goal.value}
+        return choose_point(points, **wish, coarse_cost=self.coarse_cost).index
 
     def maps_at(
         self, ranking: xr.Dataset, threshold: float, *, attrs: Mapping[str, Any]

@@ -14,7 +14,7 @@ from hsreject.classes import ClassTable
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
-from hsreject.measures.curve import curve_of_points
+from hsreject.measures.curve import counts_of, curve_of_points
 from hsreject.measures.point import operating_point
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.schema import (
@@ -226,8 +226,7 @@ class Rejector(ABC):
         )
         points, planes = map(list, zip(*rows, strict=True))
         stack = xr.concat([plane.drop_attrs(deep=False) for plane in planes], dim=OPERATING_POINT)
-        accuracy = [point.overall_accuracy for point in points]
-        curve = with_columns(curve_of_points(points), overall_accuracy=accuracy)
+        curve = with_overall_accuracy(curve_of_points(points))
         return curve.assign(stack[["label", "confidence", "rejected"]])
 
 
@@ -279,74 +278,67 @@ def rejection_maps(
     `n_pixels`, which are added.
     """
     has_data = label != nodata_label(label.dtype)
-    rejected = ((confidence < threshold) & has_data).rename("rejected")
-    if unknown is not None:
-        rejected = (rejected | unknown).rename("rejected")
-    with_rejection = label.where(~rejected, label.dtype.type(REJECTED))
+    rejected = (confidence < threshold) & has_data
     n_pixels = int(has_data.sum())
-    maps = xr.Dataset(
+    shares, layers = {}, {}
+    if unknown is not None:
+        rejected |= unknown
+        layers[UNKNOWN] = unknown
+        shares["unknown_fraction"] = int(unknown.sum()) / max(n_pixels, 1)
+    with_rejection = label.where(~rejected, label.dtype.type(REJECTED))
+    return xr.Dataset(
         {
             "label": label,
             "confidence": confidence.assign_attrs({"long_name": RANK} | confidence.attrs),
             "rejected": rejected,
             "label_with_rejection": with_rejection.assign_attrs(label.attrs),
+            **layers,
         },
         attrs={
             **attrs,
             "threshold": float(threshold),
             "rejected_fraction": int(rejected.sum()) / max(n_pixels, 1),
             "n_pixels": n_pixels,
+            **shares,
         },
     )
-    if unknown is None:
-        return maps
-    share = int(unknown.sum()) / max(n_pixels, 1)
-    return maps.assign({UNKNOWN: unknown}).assign_attrs(unknown_fraction=share)
 
 
 KEPT_FLAG, REJECTED_FLAG, UNKNOWN_FLAG, GROUP_FLAG = 1, 2, 3, 4
+FLAGS = ClassTable.from_names(
+    ("kept", "rejected", "unknown", "group"), colors=("#4d9221", "#bdbdbd", "#762a83", "#b8e186")
+)
 """Why a pixel has a label or none: kept, rejected for its confidence, like no training pixel, or
 answered with a group of classes."""
-
-FLAGS = ClassTable.from_names(
-    ("kept", "rejected", "unknown", "group"),
-    values=(KEPT_FLAG, REJECTED_FLAG, UNKNOWN_FLAG, GROUP_FLAG),
-    colors=("#4d9221", "#bdbdbd", "#762a83", "#b8e186"),
-)
 
 
 def flag_map(maps: xr.Dataset) -> xr.DataArray:
     """Return the codes of `FLAGS` (y, x) of the maps of a rejection, 255 where there is no data."""
-    flag = maps["rejected"].astype(np.uint8) + np.uint8(KEPT_FLAG)
-    if "unknown" in maps:
-        flag = flag.where(~maps["unknown"], np.uint8(UNKNOWN_FLAG))
-    answer, table = maps["label_with_rejection"], FLAGS
+    label, answer, rejected = maps["label"], maps["label_with_rejection"], maps["rejected"]
+    flag = rejected.astype(np.uint8) + np.uint8(KEPT_FLAG)
+    if UNKNOWN in maps:
+        flag = flag.where(~maps[UNKNOWN], np.uint8(UNKNOWN_FLAG))
+    table = FLAGS.subset((KEPT_FLAG, REJECTED_FLAG, UNKNOWN_FLAG))
     if GROUPS_ATTRIBUTE in answer.attrs:
-        is_class = maps["rejected"] | (answer == maps["label"])
-        flag = flag.where(is_class, np.uint8(GROUP_FLAG))
-    else:
-        table = FLAGS.subset((KEPT_FLAG, REJECTED_FLAG, UNKNOWN_FLAG))
-    missing = nodata_label(flag.dtype)
-    flag = flag.where(maps["label"] != nodata_label(maps["label"].dtype), np.uint8(missing))
-    flag = flag.assign_attrs(long_name="why a pixel has a label or none", _FillValue=missing)
-    return attach_classes(flag.rename("flag"), table)
+        flag, table = flag.where(rejected | (answer == label), np.uint8(GROUP_FLAG)), FLAGS
+    missing = np.uint8(nodata_label(np.uint8))
+    flag = flag.where(label != nodata_label(label.dtype), missing).rename("flag")
+    attrs = {"long_name": "why a pixel has a label or none", "_FillValue": int(missing)}
+    return attach_classes(flag.assign_attrs(attrs), table)
 
 
-_COLUMNS = {
-    "overall_accuracy": "accuracy with nothing rejected",
-    FAILURE_PROBABILITY: "probability of classifier failure",
-}
+def with_overall_accuracy(curve: xr.Dataset) -> xr.Dataset:
+    """Return a curve with a column `overall_accuracy`, which may differ from point to point."""
+    accuracy = counts_of(curve).overall_accuracy
+    attrs = {"long_name": "accuracy with nothing rejected"}
+    return curve.assign(overall_accuracy=(OPERATING_POINT, accuracy, attrs))
 
 
-def with_columns(points: xr.Dataset, **columns: ArrayLike) -> xr.Dataset:
-    """Return operating points with columns that a curve does not have: those of `_COLUMNS`."""
-    n_points = points.sizes[OPERATING_POINT]
-    return points.assign(
-        {
-            name: (OPERATING_POINT, np.full(n_points, values), {"long_name": _COLUMNS[name]})
-            for name, values in columns.items()
-        }
-    )
+def with_failure_probability(points: xr.Dataset, values: ArrayLike) -> xr.Dataset:
+    """Return operating points with a column `failure_probability`, one value or one for each."""
+    column = np.full(points.sizes[OPERATING_POINT], values)
+    attrs = {"long_name": "probability of classifier failure"}
+    return points.assign({FAILURE_PROBABILITY: (OPERATING_POINT, column, attrs)})
 
 
 def compare_rejectors(
@@ -411,7 +403,7 @@ def compare_rejectors(
     for name, rejector in rejectors.items():
         points = rejector.operating_points(maps, reference, progress=progress)
         if FAILURE_PROBABILITY not in points:
-            points = with_columns(points, failure_probability=np.nan)
+            points = with_failure_probability(points, np.nan)
         names = np.full(points.sizes[OPERATING_POINT], name)
         tables.append(points.assign_coords({REJECTOR: (OPERATING_POINT, names)}))
     return xr.concat(tables, dim=OPERATING_POINT, combine_attrs="drop_conflicts")

@@ -26,9 +26,8 @@ from hsreject.measures.uncertainty import Clumps, square_blocks, usual_side
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.rejection.hierarchical import (
     answer_map,
-    coarsest_answers,
     finest_threshold,
-    tree_of,
+    node_codes,
 )
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.rejection.thresholds import threshold_for_fraction
@@ -116,7 +115,7 @@ def level_planes(ranking: xr.Dataset) -> xr.Dataset:
         finest_threshold(ranking, threshold_for_fraction(confidence, share).value)
         for share in shares
     }
-    coarsest = coarsest_answers(label, tree_of(levels))
+    coarsest = node_codes(label.values, ClassTree.of(levels))
     planes, rejected = [], []
     for threshold in sorted({*places, ranking.attrs.get("threshold", np.inf)}):
         answer = answer_map(label, levels, threshold)

@@ -94,7 +94,7 @@ def test_novelty_raises_the_doubt_of_a_rank(confidence) -> None:
     rank = (rankdata(plain) - 1) / (has_data.sum() - 1)
     doubt = (1 - rank) * np.maximum(1, 0.1 / p_value[has_data]) ** 0.2
     np.testing.assert_array_equal(lowered == plain, p_value[has_data] >= 0.1)
-    known = p_value[has_data] >= 0.05
+    known = p_value[has_data] >= 0.025
     inside = (doubt < 1) & known
     np.testing.assert_allclose(
         lowered[inside], np.quantile(plain, 1 - doubt[inside]), rtol=1e-5, atol=1e-6
