@@ -17,6 +17,7 @@ from hsreject.datasets.scenes import load_scene
 from hsreject.datasets.synthetic import synthetic_scene
 from hsreject.errors import GuessWarning
 from hsreject.features import FEATURES
+from hsreject.features.windows import in_windows
 from hsreject.io.describe import note_on_zeros, pixels_of, without_pixels_of
 from hsreject.io.labels import open_labels
 from hsreject.io.scene import open_scene
@@ -70,7 +71,8 @@ def _files(  # noqa: PLR0913 (all but two are options)
         Labels on another grid than the scene are an error, or are reprojected to the nearest
         pixel.
     """
-    cube = open_scene(path, variable=variable, band_axis=band_axis, masks=masks)
+    lazy = open_scene(path, chunks="auto", variable=variable, band_axis=band_axis, masks=masks)
+    cube = in_windows(lazy)
     if nodata is not None:
         cube = without_pixels_of(cube, nodata)
     elif n_zeros := int(pixels_of(cube, 0).sum()):

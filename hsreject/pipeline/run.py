@@ -11,6 +11,7 @@ from typing import Any
 import xarray as xr
 from dask.base import tokenize
 
+from hsreject.features.windows import in_windows
 from hsreject.measures.choosing import Goal
 from hsreject.pipeline.config import read_document, with_settings
 from hsreject.pipeline.judgement import Judgement
@@ -111,7 +112,8 @@ def run(
         nullcontext() if folder is None else run_folder(folder, plan.document, overwrite=overwrite)
     ):
         with reporting_reads(progress):
-            cube, labels = (array.compute() for array in plan.load())
+            cube, labels = plan.load()
+            cube, labels = in_windows(cube), labels.compute()
         hashes = {"scene_hash": tokenize(cube), "labels_hash": tokenize(labels)}
         kept_in = None if folder is None else folder / STAGES
         stages = Stages(cube, tokenize(hashes), kept_in, progress)

@@ -535,3 +535,27 @@ def test_a_baseline_that_cannot_be_computed_is_left_out_and_named() -> None:
     with pytest.warns(HsrejectWarning, match=r"'paper' is left out.*n_components"):
         result = hr.run(config)
     assert list(result["summary/system"].values) == ["pixelwise", "svm", "coordinates"]
+
+
+class LazyOnly(hr.SceneClassifier):
+    """Takes scenes only as they lie on disk."""
+
+    def fit_predict_proba(self, cube, labels, **options):
+        assert cube.chunks is not None
+        return super().fit_predict_proba(cube, labels, **options)
+
+
+def test_a_large_file_is_never_read_as_a_whole(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("hsreject.features.windows._LARGEST_WHOLE", 1000)
+    monkeypatch.setattr("hsreject.features.windows._SIDE", 32)
+    cube, labels = hr.synthetic_scene(rows=60, columns=50, n_classes=3, n_bands=8)
+    cube = cube.drop_vars("wavelength")
+    cube.rio.to_raster(tmp_path / "scene.tif", tiled=True, blockxsize=16, blockysize=16)
+    hr.write_map(labels, tmp_path / "labels.tif")
+    files = {"path": str(tmp_path / "scene.tif"), "labels": str(tmp_path / "labels.tif")}
+    model = LazyOnly("lda", features=[hr.PCA(4)])
+    config = {"classifier": model, "features": [], "rejectors": ["pixelwise"], "baselines": []}
+    on_disk = hr.run({**config, "scene": {"name": "files", **files}})
+    config["classifier"] = hr.SceneClassifier("lda", features=[hr.PCA(4)])
+    in_memory = hr.run({**config, "scene": (cube, labels)})
+    np.testing.assert_array_equal(on_disk.label, in_memory.label)
