@@ -101,7 +101,12 @@ def evaluation_samples(
     plain = inputs.same_layout(
         {"reference": reference, "label": label, "confidence": confidence, "rejected": rejected}
     )
-    _check(plain)
+    if plain["reference"].ndim != 2:
+        raise InputError(f"reference must be a map (y, x) (got shape {plain['reference'].shape}).")
+    for name in ("reference", "label"):
+        schema.check_label_type(plain[name].dtype, name=name)
+    if "rejected" in plain:
+        inputs.rejected_values(plain["rejected"])
     plain["reference"] = schema.reference_values(
         plain["reference"], fill=schema.fill_value(reference), name="reference"
     )
@@ -117,7 +122,12 @@ def evaluation_samples(
             f"None of the {np.count_nonzero(has_reference)} reference pixels has data. Check that "
             "the maps show the same place and which value means no data."
         )
-    _check_not_rejected(plain["label"][used])
+    n_rejected = np.count_nonzero(plain["label"][used] == schema.REJECTED)
+    if n_rejected:
+        raise InputError(
+            f"label is 0 at {n_rejected} reference pixels. If 0 means rejected, give the labels "
+            "before rejection and the rejection as 'rejected'; if it means no data, say nodata=0."
+        )
     row, column = np.nonzero(used)
     return EvaluationSamples(
         reference=plain["reference"][used],
@@ -130,15 +140,6 @@ def evaluation_samples(
     )
 
 
-def _check(plain: dict[str, NDArray[Any]]) -> None:
-    if plain["reference"].ndim != 2:
-        raise InputError(f"reference must be a map (y, x) (got shape {plain['reference'].shape}).")
-    for name in ("reference", "label"):
-        schema.check_label_type(plain[name].dtype, name=name)
-    if "rejected" in plain:
-        inputs.rejected_values(plain["rejected"])
-
-
 def _has_data(plain: dict[str, NDArray[Any]], nodata: int | None) -> NDArray[np.bool_]:
     """Tell where the label is not `nodata` and the confidence is not NaN."""
     label = plain["label"]
@@ -148,13 +149,3 @@ def _has_data(plain: dict[str, NDArray[Any]], nodata: int | None) -> NDArray[np.
     if "confidence" in plain:
         has_data &= ~np.isnan(plain["confidence"])
     return np.asarray(has_data)
-
-
-def _check_not_rejected(label: NDArray[Any]) -> None:
-    n_rejected = np.count_nonzero(label == schema.REJECTED)
-    if n_rejected:
-        raise InputError(
-            f"label is 0 at {n_rejected} reference pixels. If 0 means rejected, give the labels "
-            "before rejection and the rejection as 'rejected'; if it means no data, say "
-            "nodata=0."
-        )

@@ -160,17 +160,11 @@ def _mean_risk(n_kept: NDArray[Any], errors: NDArray[Any], *, weighted: bool) ->
     before, errors_before = n_kept[:-1][new], errors[:-1][new]
     size, new_errors = np.diff(n_kept)[new], np.diff(errors)[new]
     slope = errors_before - new_errors * (before / size)
-    if weighted:
-        growth = _log_ratio(before, size)
+    if weighted:  # log((k + g) / k); at k = 0, where its factor is 0 as well, any number does
+        growth = np.log1p(size / np.where(before > 0, before, 1))
     else:  # H(k + g) - H(k)
         growth = digamma(before + size + 1) - digamma(before + 1)
     return float((new_errors + slope * growth).sum() / n_kept[-1])
-
-
-def _log_ratio(start: NDArray[Any], size: NDArray[Any]) -> NDArray[np.float64]:
-    """Return log((start + size) / start); 0 at start 0, where its factor is 0 as well."""
-    with np.errstate(divide="ignore"):
-        return np.where(start > 0, np.log1p(size / np.where(start > 0, start, 1)), 0.0)
 
 
 def reliability(
@@ -222,17 +216,13 @@ def reliability(
     counts = np.bincount(number, minlength=n_bins)
     used = counts > 0
     n_samples = counts[used]
-    mean_probability = np.bincount(number, values, n_bins)[used] / n_samples
+    stated = np.bincount(number, values, n_bins)[used] / n_samples
     accuracy = np.bincount(number, right, n_bins)[used] / n_samples
-    error = float((n_samples * np.abs(accuracy - mean_probability)).sum() / n_samples.sum())
+    error = float((n_samples * np.abs(accuracy - stated)).sum() / n_samples.sum())
     return xr.Dataset(
         {
             "n_samples": (schema.BIN, n_samples, {"long_name": "samples"}),
-            "mean_probability": (
-                schema.BIN,
-                mean_probability,
-                {"long_name": "probability of the label"},
-            ),
+            "mean_probability": (schema.BIN, stated, {"long_name": "probability of the label"}),
             "accuracy": (schema.BIN, accuracy, {"long_name": "share of right labels"}),
         },
         attrs={"expected_calibration_error": error},

@@ -276,8 +276,7 @@ def _measures_of_resamples(
     """
     order = np.argsort(confidence, kind="stable")
     accurate = correct[order]
-    starts = tie_bounds(confidence[order])[:-1]
-    ends = np.append(starts[1:], correct.size) - 1  # the last sample of each tie
+    ends = tie_bounds(confidence[order])[1:] - 1  # the last sample of each tie
 
     def measures(times: NDArray[Any], fraction: NDArray[np.float64]) -> NDArray[np.float64]:
         below = np.append(0, np.cumsum(times[order])[ends])

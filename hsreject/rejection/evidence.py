@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.schema import (
-    CATEGORY,
-    CUBE_DIMS,
-    FIELD_DIMS,
-    MAP_DIMS,
-    category_labels,
-    check_dims,
-    plain_field,
-    valid_pixels,
-)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,30 +25,16 @@ TRAIN = "train"
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The maps of one scene that rejectors look at, on one grid and in the order of the schema.
+    """The maps of one scene that rejectors look at, on one grid and in the order of the schema."""
 
-    Attributes
-    ----------
-    probability : DataArray (category, y, x)
-        Class probabilities.
-    hidden_field : DataArray (category, y, x), optional
-        The solution of the context, where it is known already.
-    p_value : DataArray (y, x), optional
-        How well the pixel fits any training pixel (:class:`hsreject.Novelty`).
-    image : DataArray (band, y, x), optional
-        What priors with image edges look at.
-    token : str, optional
-        What distinguishes these maps from all others, where that is known already.
-    train : DataArray (y, x), optional
-        The training labels, for priors that learn from them.
-    """
-
-    probability: xr.DataArray
-    hidden_field: xr.DataArray | None = None
-    p_value: xr.DataArray | None = None
-    image: xr.DataArray | None = None
-    token: str | None = None
-    train: xr.DataArray | None = None
+    probability: xr.DataArray  # (category, y, x)
+    hidden_field: xr.DataArray | None = (
+        None  # (category, y, x), where the context is solved already
+    )
+    p_value: xr.DataArray | None = None  # (y, x), of `Novelty`
+    image: xr.DataArray | None = None  # (band, y, x): what priors with image edges look at
+    token: str | None = None  # what distinguishes these maps from others, where that is known
+    train: xr.DataArray | None = None  # training labels (y, x), for priors that learn from them
 
     @classmethod
     def of(cls, maps: xr.Dataset | xr.DataArray | NDArray[Any]) -> Evidence:
@@ -72,21 +49,21 @@ class Evidence:
         return cls(
             _field(maps[PROBABILITY], name=PROBABILITY),
             _field(maps[HIDDEN_FIELD], name=HIDDEN_FIELD) if HIDDEN_FIELD in maps else None,
-            _optional(maps, P_VALUE, MAP_DIMS),
-            _optional(maps, IMAGE, CUBE_DIMS),
+            _optional(maps, P_VALUE, schema.MAP_DIMS),
+            _optional(maps, IMAGE, schema.CUBE_DIMS),
             maps.attrs.get(TOKEN),
-            _optional(maps, TRAIN, MAP_DIMS),
+            _optional(maps, TRAIN, schema.MAP_DIMS),
         )
 
     def __post_init__(self) -> None:
-        category_labels(self.probability)  # raises where they cannot be labels
+        schema.category_labels(self.probability)  # raises where they cannot be labels
 
     @property
     def novelty(self) -> NDArray[Any] | None:
         """The p-values (y, x), NaN without data, where they are given; raises if they cannot be."""
         if self.p_value is None:
             return None
-        has_data = valid_pixels(self.probability).values
+        has_data = schema.valid_pixels(self.probability).values
         p_value = np.where(has_data, self.p_value.values, np.nan)
         wrong = ~((p_value > 0) & (p_value <= 1)) & has_data
         if wrong.any():
@@ -115,25 +92,27 @@ class Evidence:
 
 
 def _categories_with_data(field: xr.DataArray) -> list[str]:
-    has_data = field.notnull().any(MAP_DIMS).values
-    return [str(label) for label in category_labels(field)[has_data]]
+    has_data = field.notnull().any(schema.MAP_DIMS).values
+    return [str(label) for label in schema.category_labels(field)[has_data]]
 
 
 def _optional(maps: xr.Dataset, name: str, dims: tuple[str, ...]) -> xr.DataArray | None:
-    return check_dims(maps[name], dims, name=name) if name in maps else None
+    return schema.check_dims(maps[name], dims, name=name) if name in maps else None
 
 
 def _field(values: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
     if not isinstance(values, xr.DataArray):
-        plain = plain_field(values, name=name)
-        if plain.ndim != len(FIELD_DIMS):
+        plain = schema.plain_field(values, name=name)
+        if plain.ndim != len(schema.FIELD_DIMS):
             raise InputError(
                 f"{name} must have the dims (category, y, x) (got an array of shape {plain.shape})."
             )
-        values = xr.DataArray(plain, dims=FIELD_DIMS)
-    field = check_dims(values, FIELD_DIMS, name=name)
+        values = xr.DataArray(plain, dims=schema.FIELD_DIMS)
+    field = schema.check_dims(values, schema.FIELD_DIMS, name=name)
     if field.dtype.kind not in "fiub":
         raise InputError(f"{name} must hold real numbers (got {field.dtype}).")
-    if CATEGORY not in field.coords:
-        field = field.assign_coords({CATEGORY: np.arange(1, field.sizes[CATEGORY] + 1)})
+    if schema.CATEGORY not in field.coords:
+        field = field.assign_coords(
+            {schema.CATEGORY: np.arange(1, field.sizes[schema.CATEGORY] + 1)}
+        )
     return field

@@ -43,26 +43,17 @@ NO_OPINION = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class JointSolution:
-    """What one solve says of each pixel, and of the optimum.
+    """What one solve says of each pixel (y, x), and of the optimum.
 
-    Attributes
-    ----------
-    category : array of int32 (y, x)
-        Position of the largest of the K class values, -1 where there is no data or where the pixel
-        is rejected beyond doubt: all are below `NO_OPINION`.
-    confidence : array of float32 (y, x)
-        Largest class value minus the value of rejection; the pixel is rejected where that is
-        negative. NaN where there is no data.
-    objective, rejected_mass : float
-        Value and negative slope of the optimum per pixel (:mod:`hsreject.rejection.joint_search`),
-        NaN where unknown. The objective is the certified lower bound: a value too low, as of the
-        coarser solve without rejection, makes a search try below the change, which is harmless.
+    :mod:`hsreject.rejection.joint_search` needs value and negative slope of the optimum, per pixel.
+    The value is the certified lower bound: one too low, as of the coarser solve without rejection,
+    makes a search try below the change, which is harmless.
     """
 
-    category: NDArray[np.int32]
-    confidence: NDArray[np.float32]
-    objective: float = math.nan
-    rejected_mass: float = math.nan
+    category: NDArray[np.int32]  # of the largest class value; -1 without data or below `NO_OPINION`
+    confidence: NDArray[np.float32]  # largest class value minus rejection; NaN without data
+    objective: float = math.nan  # the value; NaN where unknown
+    rejected_mass: float = math.nan  # the negative slope
 
     @classmethod
     def of_field(cls, field: NDArray[Any], n_classes: int, **numbers: float) -> JointSolution:

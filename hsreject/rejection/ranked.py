@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 import xarray as xr
 
+from hsreject import schema
 from hsreject.class_tree import ClassTree
 from hsreject.confidence import Confidence, decide, named_confidence
 from hsreject.context.problem import valid_probability_pixels
@@ -29,18 +30,7 @@ from hsreject.rejection.rejector import (
     with_overall_accuracy,
 )
 from hsreject.rejection.thresholds import threshold_for_fraction
-from hsreject.schema import (
-    CATEGORY,
-    LEVEL,
-    LEVEL_CONFIDENCE,
-    LEVEL_DIMS,
-    MAP_DIMS,
-    REJECTION_COST,
-    check_dims,
-    nodata_label,
-    reference_labels,
-    reference_pixels,
-)
+from hsreject.schema import CATEGORY, LEVEL_CONFIDENCE, MAP_DIMS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -140,10 +130,10 @@ class RankedRejector(Rejector):
         """
         evidence = Evidence.of(maps)
         label, confidence = self.label_and_confidence(evidence, progress)
-        label = check_dims(label, MAP_DIMS, name="label").load()
-        dims = LEVEL_DIMS if LEVEL in confidence.dims else MAP_DIMS
-        values = np.asarray(check_dims(confidence, dims, name="confidence").values)
-        has_data = label.values != nodata_label(label.dtype)
+        label = schema.check_dims(label, MAP_DIMS, name="label").load()
+        dims = schema.LEVEL_DIMS if schema.LEVEL in confidence.dims else MAP_DIMS
+        values = np.asarray(schema.check_dims(confidence, dims, name="confidence").values)
+        has_data = label.values != schema.nodata_label(label.dtype)
         values = np.where(has_data, values, values.dtype.type(np.nan))
         coarsest = values if dims == MAP_DIMS else values[-1]
         _check_ranking(has_data, coarsest, evidence)
@@ -157,7 +147,7 @@ class RankedRejector(Rejector):
             {"label": label.variable, "confidence": (MAP_DIMS, coarsest, attrs)},
             coords=label.coords,
         )
-        if dims == LEVEL_DIMS:
+        if dims == schema.LEVEL_DIMS:
             ranking[LEVEL_CONFIDENCE] = dims, values, confidence.attrs
         if unknown is not None:
             ranking["unknown"] = MAP_DIMS, unknown
@@ -188,7 +178,7 @@ class RankedRejector(Rejector):
                 FRACTION: fraction,
                 THRESHOLD: threshold,
                 ACCURACY: accuracy,
-                REJECTION_COST: rejection_cost,
+                schema.REJECTION_COST: rejection_cost,
             }
         )
         # before the solve: a forgotten calibration should not take a solve to notice
@@ -215,11 +205,11 @@ class RankedRejector(Rejector):
     ) -> xr.Dataset:
         """Return the operating points of a ranking, with levels or without, on reference pixels."""
         label, levels = ranking["label"], ranking.get(LEVEL_CONFIDENCE)
-        used, correct = reference_pixels(label, reference, name=name)
+        used, correct = schema.reference_pixels(label, reference, name=name)
         if levels is None:
             curve = rejection_curve(correct, ranking["confidence"].values[used])
         else:
-            truth, tree = reference_labels(reference, name=name)[used], ClassTree.of(levels)
+            truth, tree = schema.reference_labels(reference, name=name)[used], ClassTree.of(levels)
             curve = level_curve(label.values[used], levels.values[:, used], truth, tree)
         return with_overall_accuracy(curve)
 
@@ -257,13 +247,7 @@ def _check_ranking(
     has_data: NDArray[np.bool_], confidence: NDArray[np.floating], evidence: Evidence
 ) -> None:
     """Raise where a pixel has a label and no confidence, or an infinite one."""
-    infinite = np.isinf(confidence)
-    if infinite.any():
-        raise InputError(
-            f"Pixels of the scene have an infinite confidence ({infinite.sum()} of them), and no "
-            "threshold lies above that. Choose another confidence, or clip it at a largest number."
-        )
-    without = has_data & np.isnan(confidence)
+    without = has_data & ~np.isfinite(confidence)
     if without.any() or not has_data.any():
         evidence.check_same_categories()  # the likeliest reason, where a hidden field is given
     if not without.any():
@@ -273,10 +257,11 @@ def _check_ranking(
             f"Pixels of the scene have a field but no class probabilities ({without.sum()} of "
             "them). Pass the probabilities from which this hidden field was computed."
         )
+    what = "an infinite" if np.isinf(confidence[without]).all() else "no"
     raise InputError(
-        f"Pixels of the scene have a label but no confidence, which is NaN ({without.sum()} of "
-        "them). A rejector needs a number wherever there is a label: choose another confidence, "
-        "or give the pixels the label of no data."
+        f"Pixels of the scene have a label but {what} confidence ({without.sum()} of them), which "
+        "a threshold cannot rank. Choose another confidence, clip it at a largest number, or give "
+        "the pixels the label of no data."
     )
 
 

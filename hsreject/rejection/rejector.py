@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from hsreject import schema
 from hsreject.class_tree import GROUPS_ATTRIBUTE
 from hsreject.classes import ClassTable
 from hsreject.context.priors import VectorTV
@@ -17,15 +18,7 @@ from hsreject.errors import InputError
 from hsreject.measures.curve import counts_of, curve_of_points
 from hsreject.measures.point import operating_point
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.schema import (
-    MAP_DIMS,
-    OPERATING_POINT,
-    REJECTED,
-    REJECTOR,
-    attach_classes,
-    nodata_label,
-    reference_pixels,
-)
+from hsreject.schema import OPERATING_POINT, REJECTED, REJECTOR
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -187,7 +180,9 @@ class Rejector(ABC):
             of the same labels with nothing rejected.
         """
         swept = self.sweep(maps, reference, progress=progress)
-        columns = [name for name, column in swept.items() if set(column.dims).isdisjoint(MAP_DIMS)]
+        columns = [
+            name for name, column in swept.items() if set(column.dims).isdisjoint(schema.MAP_DIMS)
+        ]
         return swept[columns]
 
     def sweep(
@@ -215,16 +210,13 @@ class Rejector(ABC):
             so is `rejected`.
         """
         fractions = np.union1d(_SWEPT, [] if fraction is None else [fraction])
-        planes = [self.reject(maps, fraction=share, progress=progress) for share in fractions]
-        points = []
-        for plane in planes:
-            used, correct = reference_pixels(plane["label"], reference)
-            points.append(operating_point(correct, plane["rejected"].values[used]))
-        rows = sorted(
-            zip(points, planes, strict=True),
-            key=lambda row: (row[0].rejected_fraction, row[0].accurate_kept),
-        )
-        points, planes = map(list, zip(*rows, strict=True))
+        rows = []
+        for share in fractions:
+            plane = self.reject(maps, fraction=share, progress=progress)
+            used, correct = schema.reference_pixels(plane["label"], reference)
+            rows.append((operating_point(correct, plane["rejected"].values[used]), plane))
+        rows.sort(key=lambda row: (row[0].rejected_fraction, row[0].accurate_kept))
+        points, planes = zip(*rows, strict=True)
         stack = xr.concat([plane.drop_attrs(deep=False) for plane in planes], dim=OPERATING_POINT)
         curve = with_overall_accuracy(curve_of_points(points))
         return curve.assign(stack[["label", "confidence", "rejected"]])
@@ -277,7 +269,7 @@ def rejection_maps(
     whole than `threshold`, `rejected_fraction` (of the pixels with data), `unknown_fraction` and
     `n_pixels`, which are added.
     """
-    has_data = label != nodata_label(label.dtype)
+    has_data = label != schema.nodata_label(label.dtype)
     rejected = (confidence < threshold) & has_data
     n_pixels = int(has_data.sum())
     shares, layers = {}, {}
@@ -321,10 +313,10 @@ def flag_map(maps: xr.Dataset) -> xr.DataArray:
     table = FLAGS.subset((KEPT_FLAG, REJECTED_FLAG, UNKNOWN_FLAG))
     if GROUPS_ATTRIBUTE in answer.attrs:
         flag, table = flag.where(rejected | (answer == label), np.uint8(GROUP_FLAG)), FLAGS
-    missing = np.uint8(nodata_label(np.uint8))
-    flag = flag.where(label != nodata_label(label.dtype), missing).rename("flag")
+    missing = np.uint8(schema.nodata_label(np.uint8))
+    flag = flag.where(label != schema.nodata_label(label.dtype), missing).rename("flag")
     attrs = {"long_name": "why a pixel has a label or none", "_FillValue": int(missing)}
-    return attach_classes(flag.assign_attrs(attrs), table)
+    return schema.attach_classes(flag.assign_attrs(attrs), table)
 
 
 def with_overall_accuracy(curve: xr.Dataset) -> xr.Dataset:
