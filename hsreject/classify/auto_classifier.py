@@ -208,8 +208,7 @@ class AutoClassifier(SceneModel):
     def agreement(self, cube: xr.DataArray) -> float:
         """Return on which share of the labels of a scene the experts agree with the carried pools.
 
-        Each counts as much as the pools weigh it. On a scene like the training scene it is .8 to
-        .9.
+        Each counts as the pools weigh it; on a scene like the training scene it is .8 to .9.
         """
         self._carry()
         voices = self._carried_voices(cube.compute())

@@ -171,12 +171,10 @@ class Chain:
         """
         features = self.view.look(block, (0.0,))[0.0]
         guides = features[:N_GUIDES]
-        directions = np.zeros(0)
-        if of_map:
-            directions = self.expert(0.0).discriminants(_N_DISCRIMINANTS).astype(np.float32)
+        directions = self.expert(0.0).discriminants(_N_DISCRIMINANTS) if of_map else np.zeros(0)
         if not directions.size:
             return layers_of([guides])
-        discriminants = np.tensordot(directions.T, features, axes=1)
+        discriminants = np.tensordot(directions.T.astype(np.float32), features, axes=1)
         return [*layers_of([guides, discriminants]), *layers_of([guides], GRAPHS[1:])]
 
     def expert(self, t: float, kind: str = "", number: int | None = None) -> Any:

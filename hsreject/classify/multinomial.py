@@ -152,19 +152,13 @@ def duality_gap(
     2. *Penalty.* Y itself is feasible, so (1 - s) Y + s U is feasible for
        s = min(1, sparsity / max_jk |sum_i v_i h_ij (Y_ik - U_ik)|) and stays on the simplex.
 
-    With sparsity 0 the first constraint becomes an equality and step 2 a projection of the residual
-    on what is orthogonal to all features; if that leaves the simplex, Y remains, and D(Y) = 0.
-
     `probability` (sample, category), `gradient` (feature, category) of the loss and `objective` are
     those at the weights and intercepts in question. Up to rounding, the result is never smaller
     than F(W, b) - min F.
     """
     dual, slack = _meet_intercepts(problem, probability, gradient)
-    if sparsity > 0:
-        shrink = min(1.0, sparsity / max(float(np.abs(slack).max(initial=0.0)), sparsity))
-        dual = problem.target + shrink * (dual - problem.target)
-    else:
-        dual = _meet_features(problem, dual)
+    shrink = min(1.0, sparsity / max(float(np.abs(slack).max(initial=0.0)), sparsity))
+    dual = problem.target + shrink * (dual - problem.target)
     return objective + float(problem.weight @ xlogy(dual, dual).sum(axis=1))
 
 
@@ -184,13 +178,3 @@ def _meet_intercepts(
     dual = (1 - mix) * probability + mix * common
     # Features are centred with the same weights, so `common` alone adds nothing to the second term.
     return dual, (1 - mix) * gradient - mix * problem.class_totals
-
-
-def _meet_features(problem: MultinomialProblem, dual: FloatArray) -> FloatArray:
-    """Return the nearest U that is orthogonal to all features, or Y if it leaves the simplex."""
-    root = np.sqrt(problem.weight)
-    residual = root[:, None] * (dual - problem.target)
-    _, size, rows = np.linalg.svd(problem.features * root, full_matrices=False)
-    rows = rows[size > 1e-12 * size.max(initial=0.0)]
-    met = problem.target + (residual - rows.T @ (rows @ residual)) / root[:, None]
-    return met if met.min() >= 0 else problem.target

@@ -52,7 +52,7 @@ def proximal_newton(
     Hessian makes the last iterations converge quadratically.
 
     The solver stops when the duality gap is below `tol` times the objective. An objective below
-    `tol` times that of zero weights counts as that, because with sparsity 0 the optimum may be 0.
+    `tol` times that of zero weights counts as that, because with little sparsity it is nearly 0.
     """
     now = _Iterate.begin(problem)
     gradient = -problem.class_totals  # exact at zero weights

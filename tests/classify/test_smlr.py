@@ -156,7 +156,7 @@ def test_samples_far_from_zero_keep_their_digits() -> None:
 def test_wrong_parameters_are_named() -> None:
     X, y = clouds()
     for options, message in [
-        ({"sparsity": -1}, r"sparsity .* at least 0 \(got -1\)"),
+        ({"sparsity": 0}, r"sparsity .* above 0 \(got 0\)"),
         ({"sparsity": np.nan}, "sparsity"),
         ({"sparsity": "small"}, "sparsity"),
         ({"kernel": "rbff"}, r"kernel .* 'rbf'"),
@@ -174,15 +174,13 @@ def test_wrong_samples_are_named() -> None:
     broken = X.copy()
     broken[3, 1] = np.nan
     model = SparseMultinomialRegression()
-    for samples, labels, message in [
-        (broken, y, "NaN in 1 of 45"),
-        (X, np.ones(len(y)), "at least two classes"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            model.fit(samples, labels)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(broken, y)
+    with pytest.raises(InputError, match="at least two classes"):
+        model.fit(X, np.ones(len(y)))
     model.fit(X, y)
     broken[3, 1] = np.inf
-    with pytest.raises(InputError, match="inf in 1 of 45"):
+    with pytest.raises(ValueError, match="infinity"):
         model.predict_proba(broken)
     with pytest.raises(ValueError, match=r"3 features, but .* expecting 4"):
         model.predict(X[:, :3])

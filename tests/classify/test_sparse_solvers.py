@@ -121,13 +121,3 @@ def test_class_order_does_not_matter(name) -> None:
         problem(name).probability_and_loss(problem(name).scores(one.coef, one.intercept))[0],
         atol=1e-5,  # probabilities follow the square root of the gap
     )
-
-
-def test_without_sparsity_there_is_an_optimum_or_a_negligible_loss() -> None:
-    overlapping = proximal_newton(problem("overlapping"), 0.0, tol=1e-6, max_iter=500)
-    assert overlapping.converged
-    assert overlapping.objective == pytest.approx(optimum("overlapping", 0.0), rel=1e-5)
-    separable = proximal_newton(problem("separable"), 0.0, tol=1e-4, max_iter=500)
-    assert separable.converged
-    assert separable.objective <= 1e-6 * problem("separable").null_objective()
-    assert np.isfinite(separable.coef).all()
