@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,15 +9,8 @@ from spectral.algorithms.algorithms import GaussianStats
 
 from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.features.pixels import (
-    Moments,
-    check_enough_pixels,
-    cube_moments,
-    feature_dtype,
-    map_pixels,
-    on_the_grid_of,
-)
-from hsreject.features.transformer import SampleTransformer, SceneTransformer
+from hsreject.features.pixels import Moments, check_enough_pixels, cube_moments
+from hsreject.features.transformer import SampleTransformer
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -67,12 +59,20 @@ def _fixed_signs(axes: NDArray[np.float64]) -> NDArray[np.float64]:
     return axes * np.where(largest < 0, -1.0, 1.0)[:, None]
 
 
-def _component_coords(n_components: int) -> dict[str, Any]:
-    """Return the coordinates of features that are not bands: they are numbered from 1."""
-    return {schema.BAND: np.arange(1, n_components + 1)}
+class _Components(SampleTransformer):
+    """Features w'(x - m) of a spectrum x, numbered from 1."""
+
+    components_: NDArray[np.float64]
+    mean_: NDArray[np.float64]
+
+    def _transform_samples(self, samples: NDArray[Any]) -> NDArray[Any]:
+        return (samples - self.mean_) @ self.components_.T
+
+    def _band_coords(self, cube: xr.DataArray) -> dict[str, Any]:
+        return {schema.BAND: np.arange(1, len(self.components_) + 1)}
 
 
-class PCA(SampleTransformer):
+class PCA(_Components):
     r"""Principal components of spectra, from a covariance gathered chunk by chunk.
 
     The components are the eigenvectors v of the covariance of the pixels with the largest
@@ -104,20 +104,19 @@ class PCA(SampleTransformer):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import xarray as xr
     >>> from hsreject import PCA
-    >>> samples = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
-    >>> PCA(n_components=0.99).fit_transform(samples).round(3)
-    array([[-2.236],
-           [ 0.   ],
-           [ 2.236]])
+    >>> cube = xr.DataArray([[[1.0, 2.0, 3.0]], [[2.0, 4.0, 6.0]]], dims=("band", "y", "x"))
+    >>> PCA(n_components=0.99).fit_transform(cube).values.round(3)
+    array([[[-2.236,  0.   ,  2.236]]])
     """
 
     def __init__(self, n_components: int | float | None = 15) -> None:
         self.n_components = n_components
 
-    def _learn(self, moments: Callable[[], Moments]) -> None:
-        statistics = moments()
+    def _learn_scene(self, cube: xr.DataArray) -> None:
+        (statistics,) = cube_moments(cube)
+        check_enough_pixels(statistics, needed_by="PCA")
         variances, axes = principal_axes(statistics)
         total = variances.sum()
         ratio = variances / total if total > 0 else np.zeros_like(variances)
@@ -140,19 +139,8 @@ class PCA(SampleTransformer):
             )
         return min(int(n_components), ratio.size)
 
-    def _transform_samples(self, samples: NDArray[Any]) -> NDArray[Any]:
-        scores: NDArray[Any] = (samples - self.mean_) @ self.components_.T
-        return scores
 
-    @property
-    def _n_outputs(self) -> int:
-        return len(self.components_)
-
-    def _band_coords(self, cube: xr.DataArray) -> dict[str, Any]:
-        return _component_coords(self._n_outputs)
-
-
-class MNF(SceneTransformer):
+class MNF(_Components):
     r"""Minimum noise fraction (noise-adjusted principal components) of a scene.
 
     With the covariance S of the pixels and the covariance N of the noise, the components are the
@@ -211,19 +199,9 @@ class MNF(SceneTransformer):
     ((1, 30, 20), True)
     """
 
-    def __init__(
-        self,
-        n_components: int | None = 15,
-        *,
-        min_snr: float = 1.0,
-    ) -> None:
+    def __init__(self, n_components: int | None = 15, *, min_snr: float = 1.0) -> None:
         self.n_components = n_components
         self.min_snr = min_snr
-
-    @property
-    def halo(self) -> int:
-        """Zero: the neighbours of a pixel matter only for the fit."""
-        return 0
 
     def _learn_scene(self, cube: xr.DataArray) -> None:
         signal, noise = cube_moments(cube, _LOWER_RIGHT)
@@ -248,19 +226,6 @@ class MNF(SceneTransformer):
                 f"independent bands with noise in this scene (got {self.n_components})."
             )
         return int(self.n_components)
-
-    def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
-        data = map_pixels(
-            cube,
-            self._project,
-            n_outputs=len(self.components_),
-            dtype=feature_dtype(cube.dtype),
-        )
-        coords = _component_coords(len(self.components_))
-        return on_the_grid_of(cube, data, dim=schema.BAND, coords=coords)
-
-    def _project(self, samples: NDArray[Any]) -> NDArray[Any]:
-        return (samples - self.mean_) @ self.components_.T
 
 
 def _noise_adjusted_components(

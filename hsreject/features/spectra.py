@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,14 @@ import numpy as np
 
 from hsreject import schema
 from hsreject.errors import GuessWarning, InputError
-from hsreject.features.pixels import Moments, feature_dtype, map_pixels, on_the_grid_of
-from hsreject.features.transformer import SampleTransformer
+from hsreject.features.pixels import (
+    check_enough_pixels,
+    cube_moments,
+    feature_dtype,
+    map_pixels,
+    on_the_grid_of,
+)
+from hsreject.features.transformer import SampleTransformer, SceneTransformer
 from hsreject.registry import check_choice
 
 if TYPE_CHECKING:
@@ -42,14 +48,15 @@ class Normalize(SampleTransformer):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import xarray as xr
     >>> from hsreject import Normalize
-    >>> Normalize().fit_transform(np.array([[3.0, 4.0], [0.0, 0.0]]))
-    array([[0.6, 0.8],
-           [0. , 0. ]])
+    >>> cube = xr.DataArray([[[3.0, 0.0]], [[4.0, 0.0]]], dims=("band", "y", "x"))
+    >>> Normalize().fit_transform(cube).values[:, 0]
+    array([[0.6, 0. ],
+           [0.8, 0. ]])
     """
 
-    def _learn(self, moments: Callable[[], Moments]) -> None:
+    def _learn_scene(self, cube: xr.DataArray) -> None:
         """Nothing to learn."""
 
     def _transform_samples(self, samples: NDArray[Any]) -> NDArray[Any]:
@@ -82,16 +89,17 @@ class Scale(SampleTransformer):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import xarray as xr
     >>> from hsreject import Scale
-    >>> Scale().fit_transform(np.array([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]]))
-    array([[-1.,  0.],
-           [ 0.,  0.],
-           [ 1.,  0.]])
+    >>> cube = xr.DataArray([[[1.0, 2.0, 3.0]], [[5.0, 5.0, 5.0]]], dims=("band", "y", "x"))
+    >>> Scale().fit_transform(cube).values[:, 0]
+    array([[-1.,  0.,  1.],
+           [ 0.,  0.,  0.]])
     """
 
-    def _learn(self, moments: Callable[[], Moments]) -> None:
-        statistics = moments()
+    def _learn_scene(self, cube: xr.DataArray) -> None:
+        (statistics,) = cube_moments(cube)
+        check_enough_pixels(statistics, needed_by="Scale")
         deviation = np.sqrt(statistics.variance)
         # the deviation of a constant band is the rounding error of its mean, or 0
         constant = deviation <= 1e-12 * np.abs(statistics.mean)
@@ -103,7 +111,7 @@ class Scale(SampleTransformer):
         return scaled
 
 
-class SelectBands(SampleTransformer):
+class SelectBands(SceneTransformer):
     """The bands that are good and lie in the given wavelength ranges.
 
     The choice is made when fitted and is the same for every later scene.
@@ -140,6 +148,8 @@ class SelectBands(SampleTransformer):
     array([450.])
     """
 
+    halo = 0
+
     def __init__(
         self,
         *,
@@ -169,15 +179,6 @@ class SelectBands(SampleTransformer):
                 f"and the scene has {wavelength.min():.0f} to {wavelength.max():.0f} nm."
             )
         self.bands_used_ = self.bands_used_[selected]
-
-    def _learn(self, moments: Callable[[], Moments]) -> None:
-        if self.wavelengths is not None or self.exclude is not None:
-            raise InputError(
-                "Samples have no wavelengths: fit SelectBands to a cube, or leave out its ranges."
-            )
-
-    def _transform_samples(self, samples: NDArray[Any]) -> NDArray[Any]:
-        return samples
 
     def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
         return cube

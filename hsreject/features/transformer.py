@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.features.pixels import (
-    Moments,
-    check_enough_pixels,
-    cube_moments,
-    feature_dtype,
-    map_pixels,
-    on_the_grid_of,
-)
+from hsreject.features.pixels import feature_dtype, map_pixels, on_the_grid_of
 from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -141,78 +133,28 @@ class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         return cube.drop_vars(schema.GOOD_BAND, errors="ignore")
 
 
-class SampleTransformer(TransformerMixin, SceneTransformer):  # type: ignore[misc]  # same reason
-    """A feature of each spectrum by itself: a scene transformer that also takes plain samples.
+class SampleTransformer(SceneTransformer):
+    """A feature of each spectrum by itself.
 
-    Given an array (n_samples, n_features) it is an ordinary scikit-learn transformer, which works
-    in pipelines; given a cube it returns a cube. A subclass writes two methods:
-
-    - ``_learn(moments)`` sets the learned attributes; ``moments()`` gives mean and covariance to
-      those that need them;
-    - ``_transform_samples(samples)`` returns the features of samples, in single precision where
-      the scene is.
+    Beside ``_learn_scene(cube)`` a subclass writes ``_transform_samples(samples)``, which returns
+    the features (n_samples, n_outputs) of samples (n_samples, n_bands_in_use).
     """
 
     @abstractmethod
-    def _learn(self, moments: Callable[[], Moments]) -> None:
-        """Set the learned attributes, from the moments of the samples if they are needed."""
-
-    @abstractmethod
     def _transform_samples(self, samples: NDArray[Any]) -> NDArray[Any]:
-        """Return the features (n_samples, n_outputs) of samples (n_samples, n_bands_in_use)."""
+        """Return the features of samples."""
 
     @property
     def halo(self) -> int:
-        """Zero: the neighbours of a pixel do not matter."""
+        """Zero: the neighbours of a pixel do not matter, or only for the fit."""
         return 0
-
-    @property
-    def _n_outputs(self) -> int:
-        return len(self.bands_used_)
 
     def _band_coords(self, cube: xr.DataArray) -> dict[str, Any]:
         """Return the coordinates of the features: those of the bands, unless overridden."""
-        return {
-            str(name): coord for name, coord in cube.coords.items() if schema.BAND in coord.dims
-        }
-
-    def fit(self, X: Any, y: object = None) -> Self:
-        """Learn from a scene (band, y, x) or from samples (n_samples, n_features)."""
-        if isinstance(X, xr.DataArray):
-            return super().fit(X)
-        samples = validate_data(self, X, dtype=(np.float64, np.float32))
-        self.bands_used_ = np.arange(samples.shape[1])
-        with one_blas_thread():
-            self._learn(lambda: Moments.of(samples))
-        return self
-
-    def transform(self, X: Any) -> Any:
-        """Return the features of a scene (band, y, x), or of samples (n_samples, n_features)."""
-        if isinstance(X, xr.DataArray):
-            return super().transform(X)
-        check_is_fitted(self, "n_features_in_")
-        samples = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
-        with one_blas_thread():
-            features = self._transform_samples(samples[:, self.bands_used_])
-        return features.astype(samples.dtype, copy=False)
-
-    def fit_transform(self, X: Any, y: object = None) -> Any:
-        """Fit to a scene or to samples and return their features."""
-        return self.fit(X, y).transform(X)
-
-    def _learn_scene(self, cube: xr.DataArray) -> None:
-        def moments() -> Moments:
-            (gathered,) = cube_moments(cube)
-            check_enough_pixels(gathered, needed_by=type(self).__name__)
-            return gathered
-
-        self._learn(moments)
+        return {str(name): c for name, c in cube.coords.items() if schema.BAND in c.dims}
 
     def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
-        data = map_pixels(
-            cube,
-            self._transform_samples,
-            n_outputs=self._n_outputs,
-            dtype=feature_dtype(cube.dtype),
-        )
+        n_outputs = len(getattr(self, "components_", self.bands_used_))
+        dtype = feature_dtype(cube.dtype)
+        data = map_pixels(cube, self._transform_samples, n_outputs=n_outputs, dtype=dtype)
         return on_the_grid_of(cube, data, dim=schema.BAND, coords=self._band_coords(cube))

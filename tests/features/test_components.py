@@ -130,15 +130,16 @@ def test_impossible_scenes_and_options_are_refused(values, options, message) -> 
 
 
 def test_pca_is_scikit_learns(scene) -> None:
-    samples = 1e6 + scene.values.reshape(12, -1).T  # an offset that costs a careless sum its digits
+    offset = 1e6 + scene  # that costs a careless sum its digits
+    samples = offset.values.reshape(12, -1).T
     reference = sklearn.decomposition.PCA(4, svd_solver="full").fit(samples)
-    ours = hr.PCA(4).fit(1e6 + scene.chunk({"y": 7, "x": 11}))
+    ours = hr.PCA(4).fit(offset.chunk({"y": 7, "x": 11}))
     # the offset costs six of sixteen digits
     np.testing.assert_allclose(ours.explained_variance_, reference.explained_variance_, rtol=1e-8)
-    found, expected = ours.transform(samples), reference.transform(samples)
-    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-6)
+    found = ours.transform(offset).values.reshape(4, -1).T
+    np.testing.assert_allclose(np.abs(found), np.abs(reference.transform(samples)), atol=1e-6)
     share = ours.explained_variance_ratio_[:2].sum() - 1e-9
-    assert len(hr.PCA(float(share)).fit(samples).components_) == 2
+    assert len(hr.PCA(float(share)).fit(offset).components_) == 2
     for n_components in (0, -1, 2.5):
         with pytest.raises(InputError, match="n_components"):
             hr.PCA(n_components).fit(scene)

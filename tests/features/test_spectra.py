@@ -34,17 +34,19 @@ def spectra(wavelength) -> xr.DataArray:
 
 
 def test_scaling_gives_unit_variance_and_zeroes_constant_bands() -> None:
-    samples = np.random.default_rng(0).normal(5.0, 3.0, size=(200, 3))
-    samples[:, 1] = 0.1
-    scaled = hr.Scale().fit_transform(samples)
-    np.testing.assert_allclose(scaled.std(axis=0, ddof=1), [1, 0, 1], atol=1e-12)
-    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-12)
+    values = np.random.default_rng(0).normal(5.0, 3.0, size=(3, 10, 20))
+    values[1] = 0.1
+    scaled = hr.Scale().fit_transform(xr.DataArray(values, dims=schema.CUBE_DIMS)).values
+    np.testing.assert_allclose(scaled.std(axis=(1, 2), ddof=1), [1, 0, 1], atol=1e-12)
+    np.testing.assert_allclose(scaled.mean(axis=(1, 2)), 0, atol=1e-12)
 
 
 def test_normalizing_is_scikit_learns_even_for_tiny_values() -> None:
     samples = np.random.default_rng(0).normal(size=(50, 6)) * 1e-200
     expected = normalize(samples * 1e200)
-    np.testing.assert_allclose(hr.Normalize().fit_transform(samples), expected, rtol=1e-12)
+    cube = xr.DataArray(samples.T[:, None], dims=schema.CUBE_DIMS)
+    found = hr.Normalize().fit_transform(cube).values[:, 0].T
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_bands_are_selected_by_wavelength(cube) -> None:
@@ -64,8 +66,6 @@ def test_impossible_selections_are_refused(cube, wavelengths, message) -> None:
     select = hr.SelectBands(wavelengths=wavelengths)
     with pytest.raises(InputError, match=message):
         select.fit(cube)
-    with pytest.raises(InputError, match="no wavelengths"):
-        select.fit(np.ones((3, 2)))
     with pytest.raises(InputError, match="'wavelength'"):
         select.fit(cube.drop_vars("wavelength"))
 
