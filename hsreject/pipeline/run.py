@@ -112,9 +112,10 @@ def run(
         nullcontext() if folder is None else run_folder(folder, plan.document, overwrite=overwrite)
     ):
         with reporting_reads(progress):
-            cube, labels = plan.load()
-            cube, labels = in_windows(cube), labels.compute()
-        hashes = {"scene_hash": tokenize(cube), "labels_hash": tokenize(labels)}
+            scene, labels = plan.load()
+            cube, labels = in_windows(scene), labels.compute()
+        whole = cube if cube.chunks is None else scene  # windows have names that change
+        hashes = {"scene_hash": tokenize(whole), "labels_hash": tokenize(labels)}
         kept_in = None if folder is None else folder / STAGES
         stages = Stages(cube, tokenize(hashes), kept_in, progress)
         judgement = Judgement.of(Walk.of(plan, labels, stages))

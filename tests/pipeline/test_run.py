@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import rasterio
 import xarray as xr
+from dask.base import tokenize
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -559,3 +560,4 @@ def test_a_large_file_is_never_read_as_a_whole(tmp_path, monkeypatch) -> None:
     config["classifier"] = hr.SceneClassifier("lda", features=[hr.PCA(4)])
     in_memory = hr.run({**config, "scene": (cube, labels)})
     np.testing.assert_array_equal(on_disk.label, in_memory.label)
+    assert in_memory.attrs["scene_hash"] == tokenize(cube)  # by which finished stages are found
