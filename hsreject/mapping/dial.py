@@ -12,7 +12,7 @@ from hsreject.errors import InputError
 from hsreject.mapping.map_summary import Rejection
 from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD, Goal
 from hsreject.promise.certificate import Certificate
-from hsreject.promise.frame import labels_of
+from hsreject.promise.frame import labels_of, map_id
 from hsreject.promise.sample import given_sample
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import BAND, LEVEL_CONFIDENCE, MAP_DIMS, REJECTION_COST, X, Y
@@ -67,7 +67,7 @@ class Dial:
         """
         if self.certificate is not None:
             self.certificate.applicable_threshold  # noqa: B018 (raises if there is none)
-            self.certificate.check_shape(cube.shape[1:])
+            self.certificate.check_map(cube.shape[1:])
             if flat and model.tree is not None:
                 raise InputError(
                     "A certificate is about the map with its groups, and a flat map keeps fewer "
@@ -111,7 +111,8 @@ class Dial:
         kind, value = self.goal.kind, self.goal.value
         if self.certificate is not None:
             confidence = ranking.get(LEVEL_CONFIDENCE, ranking["confidence"])
-            self.certificate.check_map(ranking["label"], confidence)
+            label = ranking["label"]
+            self.certificate.check_map(label.shape, map_id(label, confidence))
             source = f"certified. {self.certificate.statement}"
             return Rejection(CERTIFICATE, value, self.certificate.applicable_threshold, source)
         if kind == THRESHOLD:

@@ -16,8 +16,9 @@ from hsreject.classes import ClassTable
 from hsreject.errors import HsrejectWarning, InputError
 from hsreject.io.grid import Grid
 from hsreject.measures.confusion import confusion_matrix
-from hsreject.promise.frame import NODATA, check_share, labels_of
+from hsreject.promise.frame import NODATA, labels_of
 from hsreject.promise.sample import CANNOT_TELL, CLIMB, STRATIFIED, Sample, given_sample, write_csv
+from hsreject.registry import check_number
 from hsreject.schema import CATEGORY, CLASS_NAME, DECISION, REJECTED, STATISTIC, class_table
 
 if TYPE_CHECKING:
@@ -49,10 +50,9 @@ class Assessment:
 
     Attributes
     ----------
-    overall_accuracy : Estimate
-        Share of all pixels that are kept with the right label. A rejected pixel is not right.
-    kept_accuracy : Estimate
-        Share of the kept pixels with the right label.
+    overall_accuracy, kept_accuracy : Estimate
+        Share of all pixels that are kept with the right label (a rejected pixel is not right), and
+        share of the kept pixels with the right label.
     by_class : Dataset
         `users_accuracy` (of the pixels kept as this class, the share that is), `producers_accuracy`
         (of the pixels of this class, the share that is kept as it) and `area` over (category,
@@ -60,22 +60,17 @@ class Assessment:
         (category), what counting the kept pixels gives. With the coordinate `class_name`.
     area_unit : str
         "ha", or "pixels" for maps without a projected reference system.
-    total_area : float
-        Of all pixels with data.
-    rejected_area : float
-        Of the rejected pixels.
-    unknown_area : float
-        The rejected area, where fewer than two rejected pixels have a reference: `area` then
-        counts kept pixels only, producer's accuracies are NaN, and nothing is scaled up. Else 0.
+    total_area, rejected_area, unknown_area : float
+        Of all pixels with data, and of the rejected ones. Where fewer than two rejected pixels have
+        a reference, these are unknown: `area` then counts kept pixels only, producer's accuracies
+        are NaN, and nothing is scaled up. Else `unknown_area` is 0.
     error_matrix : DataArray (reference, decision)
         Sampled pixels; decision 0, the last, is rejected.
     confidence_level : float
         Of the intervals.
-    n_points : int
-        Sampled pixels with a reference.
-    n_cannot_tell : int
-        Sampled pixels that nobody could label. Estimates leave them out, intervals hold whatever
-        they may be.
+    n_points, n_cannot_tell : int
+        Sampled pixels with a reference, and those that nobody could label. Estimates leave the
+        latter out, intervals hold whatever they may be.
     drawn : str
         How the sample was drawn, in words.
 
@@ -158,16 +153,14 @@ def assess(
     rejected pixels (post-stratification); kept classes with fewer than two points are put together.
     Of a stratified sample they are those that it was drawn from, which may differ from the classes
     of this map. Where strata and classes agree, this is Olofsson et al. (2014), equations 1 to 11,
-    with the correction for a finite map. Pixels count by their area, which differs on geographic
-    and Mercator grids.
+    with the correction for a finite map. Pixels count by their area on the ellipsoid.
 
     R +- z SE is too short on accurate maps, where strata without an error have no variance. So
-    intervals are made of Clopper and Pearson's (1934) for the shares of each stratum, of
-    n_h / (1 - n_h / N_h) points (Korn and Graubard 1998); Wilson's would leave out the truth in up
-    to 13 % of draws where one point of a rare class is found in a large stratum. R solves
-    D(R) = sum_h (1 - R) Y_h - R (X_h - Y_h) = 0, and its limits are where those of D are 0, which
-    follow from those of its parts (Zou, Huang and Zhang 2009). A stratum that is sampled completely
-    adds no uncertainty, and no bound exceeds what is possible.
+    intervals are made of Clopper and Pearson's (1934) for the shares of each stratum, of n_h / (1 -
+    n_h / N_h) points (Korn and Graubard 1998); Wilson's would leave out the truth in up to 13 % of
+    draws where one point of a rare class is found in a large stratum. R solves D(R) = sum_h (1 - R)
+    Y_h - R (X_h - Y_h) = 0, and its limits are where those of D are 0, which follow from those of
+    its parts (Zou, Huang and Zhang 2009).
 
     Parameters
     ----------
@@ -176,10 +169,10 @@ def assess(
     sample : Sample, path, DataArray or array of int, dims (y, x)
         Points of :func:`hsreject.draw_sample`, labelled, or their file; drawn from this map or from
         another one of the same place. An array holds reference labels on the grid of the map, 0
-        where not sampled, and is trusted to be what the caller says: a simple random sample of the
-        map, or of each of its classes. Points without a reference are left out, as if chance had
-        chosen them; those that nobody could label widen the intervals to all possibilities.
-        Missing points are refused, and so are those of a climb, which leaves out what it rejects.
+        where not sampled, and is trusted to be a simple random sample of the map, or of each of its
+        classes. Points without a reference are left out, as if chance had chosen them; those that
+        nobody could label widen the intervals to all possibilities. Missing points are refused, and
+        so are those of a climb, which leaves out what it rejects.
     confidence_level : float in (0, 1)
         Of the intervals.
     assume_random : bool
@@ -216,16 +209,15 @@ def assess(
     A map that calls a third of class 2 class 1, and a sample of 400 of its pixels:
 
     >>> import numpy as np
-    >>> from hsreject import assess
     >>> import hsreject as hr
     >>> truth = np.repeat([1, 2], 5000).reshape(100, 100)
     >>> label = np.where(np.arange(100) % 3 == 0, 1, truth)
-    >>> assessment = assess(label, hr.draw_sample(label, 400).with_reference(truth))
+    >>> assessment = hr.assess(label, hr.draw_sample(label, 400).with_reference(truth))
     >>> area = assessment.by_class.area.sel(category=2)
     >>> assessment.by_class.mapped_area.sel(category=2).item(), area.values.round()
     (3300.0, array([4803.,  166., 4474., 5158.]))
     """
-    check_share("confidence_level", confidence_level)
+    check_number("confidence_level", confidence_level, above=0, below=1)
     on_map = labels_of(label_with_rejection, name="label_with_rejection")
     points = given_sample(sample, on_map, assume_random=assume_random)
     if points.kind == CLIMB:
@@ -305,10 +297,7 @@ def _error_matrix(points: Sample) -> xr.DataArray:
 def _strata(
     points: Sample, on_map: xr.DataArray
 ) -> tuple[NDArray[np.intp], NDArray[np.float64], tuple[NDArray[Any], NDArray[Any]]]:
-    """Return the stratum of each point, from 0, how many pixels each has, and which labels.
-
-    The last are pairs of a stratum and a label; of strata of another map, as points show them.
-    """
+    """Return the stratum of each point, their sizes, and pairs of a stratum and a label in it."""
     clear = points.reference != CANNOT_TELL
     if points.kind == STRATIFIED:
         _, first, stratum = np.unique(points.stratum, return_index=True, return_inverse=True)

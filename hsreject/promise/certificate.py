@@ -7,7 +7,7 @@ import json
 import math
 import warnings
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
-from functools import lru_cache, partial
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,11 +31,9 @@ from hsreject.promise.climb import (
 )
 from hsreject.promise.design import climb_plan, map_climbs
 from hsreject.promise.frame import (
-    NODATA,
     Frame,
     Regions,
     Stack,
-    check_share,
     labels_of,
     map_id,
     node_of,
@@ -52,6 +50,7 @@ from hsreject.promise.sample import (
     Sample,
     given_sample,
 )
+from hsreject.registry import check_number
 from hsreject.rejection.hierarchical import answer_map
 from hsreject.rejection.rejector import rejection_maps
 from hsreject.schema import LABEL_WITH_REJECTION, REJECTED
@@ -65,6 +64,10 @@ _FOLLOWING = (
     "statement", "applies_to", "threshold", "coverage", "n_kept", "n_errors", "upper_bound",
 )  # fmt: skip
 """What follows from a certificate's tests: written for people, and compared when it is read."""
+_TEMPLATES = Environment(  # noqa: S701 (plain sentences)
+    loader=PackageLoader("hsreject.promise", "."), undefined=StrictUndefined
+)
+_TEMPLATES.filters["percent"] = percent
 _MOST_HIDDEN = 1000  # wrong pixels that the promise would allow among those
 
 
@@ -77,19 +80,15 @@ class Certificate:
     max_error, confidence_level : float in (0, 1)
         What was asked for: at most `max_error` of the kept pixels are wrong. Of all samples that
         could have been drawn, at least the share `confidence_level` leads to a promise that holds.
-    n_points : int
-        Sampled pixels, of a climb those with a label.
-    n_pixels : int
-        Pixels of the map that the promise speaks of.
-    drawn : str
-        How the sample was drawn, in words.
+    n_points, n_pixels : int
+        Sampled pixels, of a climb those with a label, and pixels that the promise speaks of.
+    drawn, design : str
+        How the sample was drawn, in words, and as "random", "stratified" or "climb".
     tests : tuple of Look
         The sequence as far as it was tested: threshold, pixels, sampled pixels, errors, and the
         most errors with which a region passes. Where some test failed, it is the last one.
     map_id, shape : str, tuple of int
         Tell the map, labels and confidences, from any other one; its rows and columns.
-    design : str
-        "random", "stratified" or "climb".
     stacked : bool
         Whether the sequence is a stack of maps instead of thresholds on one confidence.
     n_hidden : int
@@ -194,20 +193,16 @@ class Certificate:
         """Which map the promise is about, and which not: one sentence."""
         return say("applies_to", it=self)
 
-    def rows(self) -> list[tuple[str, str, str, str, str]]:
+    def rows(self) -> list[tuple[str, ...]]:
         """Return class, promised error, coverage, labels looked at and wrong ones, per class."""
-        return [
-            (
-                one.class_name,
-                percent(one.max_error),
-                percent(one.coverage, 1),
-                str(one.n_points),
-                str(one.n_errors),
-            )
-            if one.coverage
-            else (one.class_name, "cannot be promised", "", str(one.n_points), "")
-            for one in self.by_class
-        ]
+        rows = []
+        for one in self.by_class:
+            cells: tuple[object, ...] = ("cannot be promised", "", one.n_points, "")
+            if one.coverage:
+                share = percent(one.coverage, 1)
+                cells = (percent(one.max_error), share, one.n_points, one.n_errors)
+            rows.append((one.class_name, *map(str, cells)))
+        return rows
 
     # Files.
 
@@ -273,34 +268,22 @@ class Certificate:
     def applicable_threshold(self) -> float:
         """The threshold, or an error where there is none to apply to a confidence."""
         if self.stacked or self.by_class:
-            has = (
-                "is of one map in a sequence" if self.stacked else "has a threshold for each class"
-            )
             raise InputError(
-                f"The certificate {has}, instead of one threshold on a confidence: take the map "
-                "that 'hsreject certify' wrote beside it."
+                "The certificate is of one map in a sequence, or has a threshold for each class, "
+                "not one for all: take the map that 'hsreject certify' wrote beside it."
             )
         if self.threshold is None:
             raise InputError(f"The certificate has no threshold. {self.statement}")
         return self.threshold
 
-    def check_map(self, label: xr.DataArray, confidence: xr.DataArray) -> None:
-        """Raise unless label and confidence (y, x) are those that the certificate was made for."""
-        self.check_shape(label.shape)
-        identity = map_id(label, confidence)
-        if identity != self.map_id:
+    def check_map(self, shape: tuple[int, ...], identity: str | None = None) -> None:
+        """Raise unless a map has the shape and, if known, the `map_id` of the certificate."""
+        if shape != self.shape or identity not in {None, self.map_id}:
             raise InputError(
-                f"The certificate is of another map ({self.map_id}, this one is {identity}). It "
-                "holds for the very same labels and confidences only: the same scene, model and "
-                "block size. Certify this map with a sample of its own."
-            )
-
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        """Raise unless a map has the size of the one that the certificate was made for."""
-        if shape != self.shape:
-            raise InputError(
-                f"The certificate is of another map: that one has {self.shape[0]} rows x "
-                f"{self.shape[1]} columns, this one {shape[0]} x {shape[1]}."
+                f"The certificate is of another map ({self.map_id}, {self.shape[0]} rows x "
+                f"{self.shape[1]} columns) than this one ({identity or 'unread'}, {shape[0]} x "
+                f"{shape[1]}). It holds for the very same labels and confidences only: the same "
+                "scene, model and block size. Certify this map with a sample of its own."
             )
 
     def apply(
@@ -322,7 +305,7 @@ class Certificate:
         threshold = 0.0 if self.by_class else self.applicable_threshold
         on_map = schema.as_map(label, name="label")
         confidences, tree = ranking_of(confidence, on_map)
-        self.check_map(on_map, confidences)
+        self.check_map(on_map.shape, map_id(on_map, confidences))
         coarsest = confidences if tree is None else confidences.isel({schema.LEVEL: -1})
         limits: Any = threshold
         if self.by_class:  # of the answer of each pixel at each level
@@ -346,20 +329,10 @@ class Certificate:
         return maps.assign({LABEL_WITH_REJECTION: answer})
 
 
-@lru_cache
-def _words() -> Any:
-    environment = Environment(
-        loader=PackageLoader("hsreject.promise", "."),
-        autoescape=False,  # noqa: S701 (plain sentences)
-        undefined=StrictUndefined,
-    )
-    environment.filters["percent"] = percent
-    return environment.get_template("words.jinja").module
-
-
 def say(name: str, **values: object) -> str:
     """Return a sentence of ``words.jinja``, about these values."""
-    return " ".join(str(getattr(_words(), name)(**values)).split())
+    template: Any = _TEMPLATES.get_template("words.jinja").module
+    return " ".join(str(getattr(template, name)(**values)).split())
 
 
 def certify(
@@ -386,14 +359,11 @@ def certify(
 
     with alpha = `max_error`, delta = 1 - `confidence_level` and H hypergeometric: the chance to see
     so few errors if more than alpha N_j pixels were wrong. The first p_j above delta ends the
-    sequence, and the last threshold that passed is certified. Then::
+    sequence, and the last threshold that passed is certified. A stratified sample is thinned to one
+    density. Then, over all samples that could have been drawn, and whatever the classifier, the
+    confidence and the scene::
 
-        P(more than alpha of the kept pixels are wrong) <= delta
-
-    over all samples that could have been drawn, whatever the classifier, the confidence and the
-    scene. It is about all kept pixels, sampled ones included: where a large part of the map is
-    sampled, few errors there allow more among the others. A stratified sample is thinned to one
-    density.
+        P(more than alpha of the kept pixels, sampled ones included, are wrong) <= delta
 
     Parameters
     ----------
@@ -411,10 +381,9 @@ def certify(
         The points of :func:`hsreject.draw_sample`, labelled, or their file. Points that nobody
         could label or has labelled count as errors where they are kept, which keeps the promise;
         those after the last labelled one, in the order of the draw, are left out. Unlabelled points
-        of a climb are still asked for. An array holds reference labels on
-        the grid of the map, 0 where not sampled, and is trusted to be what the caller says: every
-        pixel of the map had the same chance to be in it, independently of where it lies, of its
-        label and of its confidence, and none was used to train, tune or choose the map.
+        of a climb are still asked for. An array holds reference labels on the grid of the map, 0
+        where not sampled, and is trusted: every pixel of the map had the same chance to be in it,
+        wherever it lies, and none was used to train, tune or choose the map.
     max_error, confidence_level : float in (0, 1), optional
         Share of wrong pixels among the kept ones that is allowed, and 1 - delta: 0.05 and 0.9, or
         what a climb was planned for, which cannot be changed.
@@ -451,9 +420,8 @@ def certify(
     >>> import numpy as np
     >>> import hsreject as hr
     >>> confidence = np.linspace(0, 1, 10_000).reshape(100, 100)
-    >>> truth = np.ones((100, 100), dtype=int)
     >>> label = np.where(confidence < 0.4, 2, 1)
-    >>> sample = hr.draw_sample(label, 500).with_reference(truth)
+    >>> sample = hr.draw_sample(label, 500).with_reference(np.ones((100, 100), dtype=int))
     >>> certificate = hr.certify(label, confidence, sample)
     >>> certificate.coverage, round(certificate.threshold, 2), certificate.n_errors
     (0.6, 0.4, 0)
@@ -468,8 +436,7 @@ def certify(
     maps = [labels_of(one) for one in (label if confidence is None else [label])]
     frame = Frame.of(maps[0], confidence, exclude)
     points = given_sample(sample, frame.label, assume_random=assume_random)
-    excluded = ~frame.inside & (frame.label.values != NODATA)
-    n_training = int(np.count_nonzero(excluded[points.row, points.column]))
+    n_training = int(np.count_nonzero(~frame.inside[points.row, points.column]))
     if n_training:
         raise InputError(
             f"{n_training} of the {len(points)} sampled pixels are training pixels, of which the "
@@ -493,9 +460,11 @@ def certify(
         certificate_of = partial(_climbed, climbs=map_climbs(plan, frame), plan=plan, facts=facts)
     else:
         points = _points(points, maps, assume_random=assume_random)
-        alpha = check_share("max_error", 0.05 if max_error is None else max_error)
-        level = 0.9 if confidence_level is None else confidence_level
-        delta = 1 - check_share("confidence_level", level)
+        defaults = {"max_error": 0.05, "confidence_level": 0.9}
+        alpha, level = (
+            check_number(name, defaults[name] if share is None else share, above=0, below=1)
+            for name, share in asked.items()
+        )
         n_looks = 1 if points.design is None else max(len(points.design.looks), 1)
         drawn = "a simple random sample, as the caller says"
         if points.design is not None and not assume_random:
@@ -504,7 +473,7 @@ def certify(
         certificate_of = partial(
             _tested,
             regions=Stack.of(maps, frame) if confidence is None else frame.regions(),
-            terms=Terms(len(points), alpha, delta / n_looks),
+            terms=Terms(len(points), alpha, (1 - level) / n_looks),
             predicted=predicted,
             facts=facts | {"drawn": drawn},
         )
@@ -598,24 +567,35 @@ def _tested(
         tests.append(look.judged(terms, climb=False, n_hidden=n_hidden))
         if not tests[-1].passed:
             break
-    certificate = Certificate(
-        max_error=terms.max_error,
-        confidence_level=1 - terms.delta,
-        n_points=len(points),
-        n_pixels=n_all - n_hidden,
-        tests=tuple(tests),
-        n_hidden=n_hidden,
-        n_cannot_tell=int(np.count_nonzero(points.reference == CANNOT_TELL)),
-        **facts,
-    )
-    if certificate.threshold is not None:
-        return replace(certificate, lost_classes=_lost_classes(regions, certificate.threshold))
-    if certificate.stacked:
-        return certificate
-    start = climb_start(regions, errors, terms)
+    facts = facts | {"n_points": len(points), "n_pixels": n_all - n_hidden, "n_hidden": n_hidden}
+    begin = 0 if facts["stacked"] else climb_start(regions, errors, terms)
+    return _promise(points, regions, terms, tests, start=begin, most=n_all, **facts)
+
+
+def _promise(
+    points: Sample,
+    regions: Regions,
+    terms: Terms,
+    tests: list[Look],
+    *,
+    start: int,
+    most: int = 0,
+    **facts: Any,
+) -> Certificate:
+    """Return the certificate of some tests, with the ways out if nothing has passed to the end.
+
+    A climb would begin with the region `start`, and has at most `most` labels.
+    """
+    n_cannot_tell = int(np.count_nonzero(points.reference == CANNOT_TELL))
+    facts |= {"confidence_level": 1 - terms.delta, "n_cannot_tell": n_cannot_tell}
+    promise = Certificate(max_error=terms.max_error, tests=tuple(tests), **facts)
+    if promise.threshold is not None and regions.node is None:
+        return replace(promise, lost_classes=_lost_classes(regions, promise.threshold))
+    if promise.threshold is not None or promise.stacked or not promise.finished:
+        return promise
     rate = cautious_rate(regions, points, start)
-    n_needed, error = ways_out(int(sizes[start]), rate, terms, most=n_all)
-    return replace(certificate, n_needed=n_needed, smallest_error=error)
+    n_needed, error = ways_out(int(regions.sizes[start]), rate, terms, most=most)
+    return replace(promise, n_needed=n_needed, smallest_error=error)
 
 
 def _thinned(
@@ -633,11 +613,8 @@ def _thinned(
     rank = np.empty(len(points), dtype=np.int64)  # within its stratum, in the order of the draw
     order = np.lexsort((points.id, stratum))
     rank[order] = np.arange(len(points)) - np.repeat(np.cumsum(n_drawn) - n_drawn, n_drawn)
-    # a region touches a stratum if it keeps its most confident pixel
-    frame = regions.frame
-    in_stratum = [frame.inside & (frame.label.values == value) for value in label]
-    surest = [np.max(frame.levels[-1], where=mask, initial=-np.inf) for mask in in_stratum]
-    touched = (np.array(surest) >= regions.thresholds[:, None]) & (label != REJECTED)
+    first_region = [regions.depth[regions.frame.label.values == one].min() for one in label]
+    touched = np.array(first_region) <= np.arange(regions.sizes.size)[:, None]
     # Strata were sampled at different densities. The sparsest one in a region sets the density for
     # all: then every pixel of the region had the same chance, as in a random sample.
     share = np.where(touched, n_drawn / n_pixels, np.inf).min(axis=1, keepdims=True)
@@ -659,40 +636,34 @@ def _climbed(
 ) -> Certificate:
     """Return how far a climb, or those of the classes, has come with the labels that there are."""
     used_up = len(sample) >= plan.n_points and bool(sample.labelled.all())
-    frame = climbs[0].regions.frame
     drawn = f"a climb drawn by hsreject, seed {plan.seed}"
+    facts = facts | {"drawn": drawn, "per_class": plan.per_class}
+    frame = climbs[0].regions.frame
     parts, kept_pixels = [], np.zeros(frame.label.shape, dtype=bool)
     for climb in climbs:
         walk, regions = climb.walk(climb.outcome(sample)), climb.regions
         finished = used_up or not walk.asked.size
         mine = sample.select(regions.depth[sample.row, sample.column] < regions.sizes.size)
-        part = Certificate(
-            max_error=plan.max_error,
-            confidence_level=1 - climb.terms.delta,
+        part = _promise(
+            mine,
+            regions,
+            climb.terms,
+            [look for look in walk.looks if look.n_kept],
+            start=climb.start,
             n_points=int(np.count_nonzero(mine.labelled)),
             n_pixels=regions.n_all,
-            drawn=drawn,
-            tests=tuple(look for look in walk.looks if look.n_kept),
             n_planned=climb.terms.n,
             finished=finished,
             n_more=None if finished else walk.n_more,
-            n_cannot_tell=int(np.count_nonzero(mine.reference == CANNOT_TELL)),
-            per_class=plan.per_class,
             class_value=regions.node or 0,
             class_name="" if regions.node is None else frame.nodes.name_of(regions.node),
             **facts,
         )
         if part.threshold is not None:
             kept_pixels |= regions.kept_labels(part.threshold) != REJECTED
-        elif finished:
-            rate = cautious_rate(regions, sample, climb.start)
-            error = ways_out(int(regions.sizes[climb.start]), rate, climb.terms, most=0)[1]
-            part = replace(part, smallest_error=error)
         parts.append(part)
     if not plan.per_class:
-        threshold = parts[0].threshold
-        lost = () if threshold is None else _lost_classes(climbs[0].regions, threshold)
-        return replace(parts[0], lost_classes=lost)
+        return parts[0]
     errors = [one.smallest_error for one in parts if one.smallest_error]
     return replace(
         parts[0],

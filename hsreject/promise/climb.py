@@ -1,9 +1,9 @@
 """The climb: which pixels to look at next, exactly how many may be wrong, and where to begin.
 
 Regions are the most confident pixels of a map, each a part of the next one. All pixels have one
-random order, fixed beforehand, so that the first k pixels of a region in this order
-are a simple random sample of it, for every k and every region. A sample that was drawn at once is a
-climb with one look at each region: at the points that happen to lie in it.
+random order, fixed beforehand: the first k pixels of a region in this order are a simple random
+sample of it, for every k and every region. A sample that was drawn at once is a climb with one look
+at each region: at the points that happen to lie in it.
 """
 
 from __future__ import annotations
@@ -72,10 +72,7 @@ class Terms:
 
     @cached_property
     def looks(self) -> tuple[int, ...]:
-        """After how many pixels of a region it is tested; none if n is too small.
-
-        16 geometric steps from what could pass at all, or n / 10, to 0.92 n.
-        """
+        """After how many pixels a region is tested: 16 geometric steps; none if n is too small."""
         first = max(least_points(self.max_error, self.delta), self.n / 10)
         last = LAST_LOOK * self.n
         if last < first:
@@ -86,10 +83,6 @@ class Terms:
     def boundaries(self, n_pixels: int) -> tuple[tuple[int, int], ...]:
         """Return the looks of a region and the most errors with which each passes."""
         return boundaries(n_pixels, self.looks, self.max_error, self.delta)
-
-    def pass_chance(self, n_pixels: int, rate: float) -> float:
-        """Return the chance to pass at the best look, a little less than that to pass at all."""
-        return max((_chance(b, look, rate) for look, b in self.boundaries(n_pixels)), default=0.0)
 
 
 @lru_cache(maxsize=4096)
@@ -104,9 +97,9 @@ def boundaries(
 
         P(passed before) + sum_{k <= b} f[k] <= delta n_l / n_L
 
-    and a look where nothing can pass is left out. A region smaller than a look is looked at whole,
-    where all of delta may be spent. So a region with M or more wrong pixels ever passes with a
-    chance of at most delta.
+    where n_L is the last look, or delta if the whole region is looked at. So a region with M or
+    more wrong pixels ever passes with a chance of at most delta. Looks where none can pass are left
+    out.
     """
     n_wrong = too_many(n_pixels, max_error)
     steps = sorted({min(look, n_pixels) for look in looks})
@@ -167,8 +160,8 @@ class Look:
         """Return the look with its boundary: that of a climb, or of a sample drawn at once.
 
         The latter is the largest b for which a chance of at most delta is left to see b errors or
-        fewer, if the promise were broken. Where up to `n_hidden` pixels could not be drawn, the
-        smallest of all that may be counts.
+        fewer, if the promise were broken; of all that may be, where up to `n_hidden` pixels could
+        not be drawn.
         """
         if climb:
             boundary = dict(terms.boundaries(self.n_pixels)).get(self.n_kept, -1)
@@ -184,9 +177,9 @@ class Look:
     def _chances(self, n_wrong: int, n_pixels: int) -> NDArray[np.float64]:
         """Return the chances of at most 0, 1, 2, ... errors, were so many pixels wrong.
 
-        Of a simple random sample they are hypergeometric. Of a stratified sample thinned to a
-        density d, errors among the m points left are a sum of independent draws with a mean of
-        d M, so that Bin(m, d M / m) bounds the chance of at most d M - 1 (Hoeffding 1956).
+        Of a simple random sample they are hypergeometric. Of one thinned to a density d, errors
+        among the m points left are a sum of independent draws with a mean of d M: Bin(m, d M / m)
+        bounds the chance of at most d M - 1 (Hoeffding 1956).
         """
         errors = np.arange(self.n_kept + 1)
         if not self.n_thinned:
@@ -236,12 +229,11 @@ class Walk:
 class Climb:
     """Regions of growing size, looked at one after the other until one of them does not pass.
 
-    The rule has no memory: it goes through the regions from `start` on and through the looks of
-    each. A look with an unlabelled pixel asks for its label; one with few enough errors certifies
-    the region and leads to the next; a region none of whose looks passes ends the climb.
-
-    It holds whenever one stops: whether a region would ever pass depends on the order and the truth
-    only, and a broken promise needs the first bad region from the start on to pass.
+    The rule has no memory. It goes through the regions from `start` on and through the looks of
+    each: a look with an unlabelled pixel asks for its label; one with few enough errors certifies
+    the region and leads to the next; a region none of whose looks passes ends the climb. It holds
+    whenever one stops: whether a region would ever pass depends on the order and the truth only,
+    and a broken promise needs the first bad region from the start on to pass.
     """
 
     regions: Regions
@@ -260,9 +252,9 @@ class Climb:
         """Return what is known of the pixels; points that wait for a label are as `waiting`."""
         wrong = self.regions.answers(sample.row, sample.column, sample.reference)[1]
         first_wrong = np.where(wrong.any(axis=0), wrong.argmax(axis=0), RIGHT)
-        outcomes = np.full(sample.grid.height * sample.grid.width, OPEN, dtype=np.int8)
-        outcomes[sample.place] = np.where(sample.labelled, first_wrong, waiting)
-        return outcomes[self.pixels]
+        outcomes = np.full(self.regions.depth.shape, OPEN, dtype=np.int8)
+        outcomes[sample.row, sample.column] = np.where(sample.labelled, first_wrong, waiting)
+        return outcomes.ravel()[self.pixels]
 
     def walk(self, outcome: NDArray[np.int8]) -> Walk:
         """Return how far the climb comes, given the `outcome` (OPEN, WRONG to RIGHT) of pixels."""
@@ -302,10 +294,7 @@ def _chance(most: int, n: int, rate: float) -> float:
 
 
 def first_batch(climbs: Sequence[Climb], *, n: int) -> NDArray[np.intp]:
-    """Return the places of the first looks in the random order, at most n, the largest climb first.
-
-    All climbs are over the same pixels; what is labelled for one counts for the others.
-    """
+    """Return the places of the first looks, at most n, those of the largest climb first."""
     nothing = np.full(climbs[0].depth.size, OPEN, dtype=np.int8)
     largest_first = sorted(climbs, key=lambda climb: -int(climb.regions.sizes[-1]))
     places = np.concatenate([climb.walk(nothing).asked for climb in largest_first])
@@ -317,10 +306,9 @@ def next_batch(
 ) -> NDArray[np.intp]:
     """Return the places in the random order to label next, given what is known by each climb.
 
-    Each step goes to the climb with the most pixels per label. Those of its next look come first;
-    the others are those that would be asked for if all of them turn out right, so that points come
-    in larger batches. At most n are handed out, and at most a quarter of the `n_left` labels that
-    may still be made (or 10, if that is more), to keep some for later.
+    Each step goes to the climb with the most pixels per label, and takes it for granted that all of
+    its points turn out right, so that points come in larger batches. At most n are handed out, and
+    at most a quarter of the `n_left` labels (or 10, if that is more), to keep some for later.
     """
     known = [outcome.copy() for outcome in outcomes]
     walks = [climb.walk(outcome) for climb, outcome in zip(climbs, known, strict=True)]
@@ -368,9 +356,9 @@ def start_of(
     """Return the region to begin with, given the share of wrong pixels predicted for each.
 
     `looks` (region, look) say after how many pixels each can pass. The highest start within 3 % of
-    the best is taken, on average over predictions that are wrong by factors of 0.35 to 2.8. Labels
-    have no part in it, so only power depends on the prediction. Where there is none, or nothing is
-    likely to pass, it is `otherwise`.
+    the best is taken, on average over predictions that are wrong by factors of 0.35 to 2.8. No
+    label has a part in it, so only power depends on it. Without a prediction, or a chance, it is
+    `otherwise`.
     """
     if error is None:
         return otherwise
@@ -403,9 +391,9 @@ def climb_start(regions: Regions, error: NDArray[np.float64] | None, terms: Term
 def cautious_rate(regions: Regions, sample: Sample, start: int) -> float:
     """Return an error rate that the region which a climb begins with hardly exceeds.
 
-    The larger of two: the rate among the 50 most confident labelled pixels, and the upper limit (95
-    %, by likelihood ratio) of errors that grow as a power of the rank, from not at all to its cube.
-    The first does not believe in a trend, the second not in a few pixels that happened to be right.
+    The larger of two: the rate among the 50 most confident labelled pixels, which does not believe
+    in a trend, and the upper limit (95 %, by likelihood ratio) of errors that grow as a power of
+    the rank up to its cube, which does not believe in a few pixels that happened to be right.
     """
     keep, all_wrong = regions.answers(sample.row, sample.column, sample.reference)
     # each labelled point counts in the smallest region around it, at the middle of its ring
@@ -425,14 +413,14 @@ def cautious_rate(regions: Regions, sample: Sample, start: int) -> float:
 def ways_out(
     n_pixels: int, rate: float, terms: Terms, *, most: int
 ) -> tuple[int | None, float | None]:
-    """Return what almost surely certifies a region at some error rate, with a chance of 0.9.
+    """Return how many labels, and which larger error, almost surely certify a region at some rate.
 
-    That is a number of labels, to two digits, above the planned one and up to `most`, and the
-    smallest larger percentage of errors with as many labels as planned; None for neither.
+    Labels are above the planned number, to two digits and up to `most`; None for neither.
     """
 
-    def passes(**changes: Any) -> bool:
-        return replace(terms, **changes).pass_chance(n_pixels, rate) >= _NEARLY_SURE
+    def passes(**changes: Any) -> bool:  # at the best look, a little less likely than at any
+        steps = replace(terms, **changes).boundaries(n_pixels)
+        return any(_chance(most, look, rate) >= _NEARLY_SURE for look, most in steps)
 
     percentages = range(math.floor(100 * terms.max_error + ROUNDING) + 1, 100)
     error = next((one / 100 for one in percentages if passes(max_error=one / 100)), None)

@@ -26,9 +26,9 @@ from hsreject.promise.climb import (
     least_points,
     next_batch,
 )
-from hsreject.promise.frame import NODATA, Frame, check_share, map_id, percent
+from hsreject.promise.frame import NODATA, Frame, map_id, percent
 from hsreject.promise.sample import CLIMB, EACH, RANDOM, STRATIFIED, TOGETHER, Design, Sample
-from hsreject.registry import check_choice, check_count
+from hsreject.registry import check_choice, check_count, check_number
 from hsreject.sampling.draws import random_keys
 from hsreject.schema import as_map
 
@@ -60,8 +60,7 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
         The map. Pixels without data (``schema.nodata_label``) are never drawn; rejected ones (0)
         are, unless in a climb: without them nobody would know what lies there.
     n : int
-        Number of points. Of a climb: the most labels that you will make; only the first batch is
-        drawn.
+        Number of points; of a climb, the most labels that you will make: the first batch is drawn.
     design : {"random", "stratified", "climb"}
         "climb" is for a promise: batch by batch, points come from where it is decided, and one may
         stop at any time (:func:`hsreject.more_points`, :func:`hsreject.certify`). With few labels
@@ -73,11 +72,10 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
     exclude : DataArray or array of int, dims (y, x), optional
         Not 0 where a pixel must not be drawn: training pixels, and places that nobody can label.
     seed : int
-        The same seed draws the same pixels; a smaller random sample is the beginning of a larger
-        one.
+        The same seed draws the same pixels; a smaller random sample begins a larger one.
     looks : sequence of int
-        For a random sample: after how many labels you will certify, ascending. Each look gets
-        an equal part of 1 - confidence level. Without any, there is one look, at the end.
+        For a random sample: after how many labels you will certify, ascending, the last one `n`.
+        Each look gets an equal part of 1 - confidence level.
     confidence : DataArray or array, dims (y, x)
         For a climb: larger is more certain, or the `level_confidence` (level, y, x) of a map that
         may answer coarser. It is frozen with the map: a changed one is refused.
@@ -87,15 +85,14 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
         For a climb: one for each class of the map and, if it may answer coarser, for each group.
         "together": all promises hold with the confidence level; "each": every single one does.
     predicted : DataArray or array, dims (y, x), optional
-        For a climb: how probable it is that a label is wrong (:func:`hsreject.predicted_error`). It
-        follows from a confidence that is a probability of the label. It decides where the climb
-        begins, so only the power depends on it, not the guarantee.
+        For a climb: how probable it is that a label is wrong (:func:`hsreject.predicted_error`); it
+        follows from a confidence that is a probability. Only the power depends on it.
 
     Returns
     -------
     Sample
-        Write it with :meth:`Sample.write`, fill in the column `reference`, and give the file to
-        :func:`hsreject.certify` or :func:`hsreject.assess`.
+        To be written (:meth:`Sample.write`), labelled and given to :func:`hsreject.certify` or
+        :func:`hsreject.assess`.
 
     See Also
     --------
@@ -139,8 +136,8 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
     plan = replace(
         plan,
         ranking_id=frame.ranking_id,
-        max_error=check_share("max_error", max_error),
-        confidence_level=check_share("confidence_level", confidence_level),
+        max_error=check_number("max_error", max_error, above=0, below=1),
+        confidence_level=check_number("confidence_level", confidence_level, above=0, below=1),
         per_class=per_class or "",
     )
     climbs = map_climbs(plan, frame, predicted)
@@ -173,10 +170,7 @@ def _drawn_at_once(plan: Design, frame: Frame) -> Sample:
 
 
 def _allocation(sizes: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Return how many points each stratum gets: half in equal parts, half in proportion to size.
-
-    Each gets at least two, if it has them, because one point tells nothing about its spread.
-    """
+    """Return how many points each stratum gets: half in equal parts, half in proportion to size."""
     least = np.minimum(sizes, 2)
     if n < least.sum():
         raise InputError(
@@ -193,10 +187,7 @@ def _allocation(sizes: NDArray[np.int64], n: int) -> NDArray[np.int64]:
 
 
 def _distinct(count: int, n: int, seed: int, stream: int) -> NDArray[np.int64]:
-    """Return `count` different random numbers below `n`: the first steps of a Fisher-Yates shuffle.
-
-    Only the places that were swapped are kept, so a scene of any size costs nothing.
-    """
+    """Return `count` different numbers below `n`: the first steps of a Fisher-Yates shuffle."""
     # 53 random bits, as many as a float holds; the product below spreads them over what is left
     words = random_keys(count, seed, stream) >> np.uint64(11)
     swapped: dict[int, int] = {}
@@ -214,10 +205,7 @@ def _distinct(count: int, n: int, seed: int, stream: int) -> NDArray[np.int64]:
 def map_climbs(
     plan: Design, frame: Frame, predicted: xr.DataArray | NDArray[Any] | None = None
 ) -> list[Climb]:
-    """Return the climb of a plan, or those of the classes and groups of the map.
-
-    A plan without starts gets them: from the predicted error (y, x), if there is one.
-    """
+    """Return the climb of a plan, or those of all classes and groups; starts may be missing."""
     parts = [frame.regions(node) for node in (frame.nodes.values if plan.per_class else (None,))]
     n, delta = plan.n_points, 1 - plan.confidence_level
     if plan.per_class:
@@ -265,20 +253,18 @@ def more_points(
 ) -> Sample:
     """Return a sample of a climb with the next points that it asks for.
 
-    Those of the next look come first. The others are those that would be asked for if all of them
-    turn out right, so that points come in larger batches. To keep some labels for later, at most a
-    quarter of those that are left is handed out at once (or 10, if that is more).
+    Those of the next look come first, then those that would be asked for if all of them turn out
+    right. To keep some labels for later, at most a quarter of those that are left is handed out at
+    once (or 10, if that is more).
 
     Parameters
     ----------
-    label, confidence : DataArray or array, dims (y, x)
-        The map that the climb was planned for; a changed one is refused.
+    label, confidence, exclude : DataArray or array, dims (y, x)
+        As for the draw; a changed map is refused.
     sample : Sample
         Of :func:`hsreject.draw_sample` with ``design="climb"``, labelled as far as it goes.
     n : int
         The most points to add.
-    exclude : DataArray or array of int, dims (y, x), optional
-        As for the draw.
 
     Returns
     -------
@@ -323,16 +309,11 @@ def climb_plan(sample: Sample, frame: Frame) -> Design:
             "The sample is not of a climb: it has all points that were planned. Draw one with "
             "design='climb' ('hsreject sample --for-promise')."
         )
-    if plan.n_pixels != frame.n_pixels:
-        raise InputError(
-            f"The sample was drawn from {plan.n_pixels} pixels, and {frame.n_pixels} of this map "
-            "can be drawn. Exclude the same pixels as then (exclude=, --exclude)."
-        )
     if plan.ranking_id != frame.ranking_id:
         raise InputError(
-            f"The sample was drawn from another map ({plan.ranking_id}) than this one "
-            f"({frame.ranking_id}): labels, confidences and excluded pixels must be those of the "
-            "draw. Draw a new sample from this map."
+            f"The sample was drawn from another map ({plan.ranking_id}, {plan.n_pixels} pixels) "
+            f"than this one ({frame.ranking_id}, {frame.n_pixels} pixels). Exclude the same pixels "
+            "as then (exclude=, --exclude); of other labels or confidences, draw a new sample."
         )
     return plan
 
@@ -357,10 +338,9 @@ def predicted_error(
     ----------
     confidence : DataArray or array, dims (y, x)
         Of the map.
-    held_out_confidence : array
-        Of pixels whose class is known, as ranked by a map that has not learned from them.
-    held_out_wrong : array of bool, or of shares in [0, 1]
-        Which of them have a wrong label.
+    held_out_confidence, held_out_wrong : array
+        Of pixels whose class is known: the confidence of a map that has not learned from them, and
+        whether its label is wrong, or how often in [0, 1].
     sample_weight : array, optional
         How many pixels each entry stands for.
 
@@ -399,11 +379,7 @@ def predicted_error(
 
 
 def error_of_curve(confidence: xr.DataArray | NDArray[Any], curve: xr.Dataset) -> xr.DataArray:
-    """Predict errors as :func:`predicted_error` does, from the rejection curve of held-out pixels.
-
-    Such as the operating points that a model keeps: between two thresholds lie the pixels that one
-    of them keeps and the other rejects.
-    """
+    """Predict errors from the rejection curve of held-out pixels, such as a model keeps."""
     order = np.argsort(-curve["threshold"].values, kind="stable")
     counts, threshold = counts_of(curve), curve["threshold"].values[order]
     # Thresholds fall, so what a point keeps beyond the one before lies between two thresholds.
@@ -436,8 +412,7 @@ def expected_coverage(  # noqa: PLR0913 (a climb, and how often)
     Parameters
     ----------
     label, confidence, predicted, exclude
-        As for :func:`hsreject.draw_sample`. Without any prediction there is nothing to expect, and
-        an error.
+        As for :func:`hsreject.draw_sample`; without any prediction there is nothing to expect.
     n : sequence of int
         Numbers of labels to plan for.
     max_error : sequence of float in (0, 1)
@@ -450,8 +425,7 @@ def expected_coverage(  # noqa: PLR0913 (a climb, and how often)
     Returns
     -------
     DataArray (max_error, n)
-        Mean certified coverage, 0 where n is too small to prove anything. It is as good as the
-        prediction.
+        Mean certified coverage, 0 where n is too small to prove anything.
 
     See Also
     --------
@@ -480,8 +454,9 @@ def expected_coverage(  # noqa: PLR0913 (a climb, and how often)
     rates = np.clip(np.diff(errors * sizes, prepend=0) / rings, 0, 1)
     counts = np.minimum(rings, max(n))  # pixels of a ring that can be looked at
     ring = np.repeat(np.arange(sizes.size), counts)
-    rng, delta = np.random.default_rng(seed), 1 - check_share("confidence_level", confidence_level)
-    shares = [check_share("max_error", share) for share in max_error]
+    rng = np.random.default_rng(seed)
+    delta = 1 - check_number("confidence_level", confidence_level, above=0, below=1)
+    shares = [check_number("max_error", share, above=0, below=1) for share in max_error]
     coverage = xr.DataArray(
         np.zeros((len(shares), len(n))),
         dims=("max_error", "n"),
@@ -491,8 +466,8 @@ def expected_coverage(  # noqa: PLR0913 (a climb, and how often)
     for _ in range(n_draws):
         # the first pixels of a ring in random order, as ordered exponentials
         times = [
-            np.cumsum(rng.exponential(size=c) / (r - np.arange(c)))
-            for r, c in zip(rings, counts, strict=True)
+            np.cumsum(rng.exponential(size=n_first) / (n_ring - np.arange(n_first)))
+            for n_ring, n_first in zip(rings, counts, strict=True)
         ]
         depth = ring[np.argsort(np.concatenate(times))]
         truth = np.where(rng.uniform(size=depth.size) < rates[depth], WRONG, RIGHT).astype(np.int8)

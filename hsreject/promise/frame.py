@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from hsreject import schema
 from hsreject.class_tree import GROUPS_ATTRIBUTE, ClassTree, rows_of
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
-from hsreject.registry import check_number
 from hsreject.rejection.hierarchical import ANSWER_PROBABILITY
 from hsreject.rejection.rejector import LABEL_PROBABILITY
 from hsreject.schema import CATEGORY, LEVEL, LEVEL_CONFIDENCE, REJECTED, Y, nodata_label
@@ -34,10 +33,7 @@ _ROWS = 512  # of a map, read at once
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A label map, the pixels of it that may be drawn and, for a ranking, its confidences.
-
-    A map that may answer coarser has a confidence per level of its class tree, the coarsest last.
-    """
+    """A label map, the pixels of it that may be drawn and, for a ranking, its confidences."""
 
     label: xr.DataArray  # of :func:`labels_of`
     inside: NDArray[np.bool_]  # has data and is not excluded
@@ -88,19 +84,16 @@ class Frame:
     @cached_property
     def nodes(self) -> ClassTable:
         """The classes that the map gives to pixels, and the groups over them."""
-        values = set(np.unique(self.label.values[self.inside]).tolist()) - {REJECTED}
-        table = schema.class_table(self.label).completed(sorted(values))
-        if self.tree is not None:
-            table = self.tree.table
-            values = {v for v in table.values if values & set(node_of(v, self.tree)[1])}
-            return table.subset(value for value in table.values if value in values)
-        return table.subset(sorted(values))
+        values = sorted(set(np.unique(self.label.values[self.inside]).tolist()) - {REJECTED})
+        if self.tree is None:
+            return schema.class_table(self.label).completed(values).subset(values)
+        table, below = self.tree.table, partial(node_of, tree=self.tree)
+        return table.subset(node for node in table.values if set(values) & set(below(node)[1]))
 
     def regions(self, node: int | None = None) -> Regions:
         """Return what thresholds keep of the map, or of the pixels of a class or group.
 
-        That of a coverage keeps the pixel at its rank and all of the same confidence. Where pixels
-        are rejected already, the largest coverage keeps the others.
+        Where pixels are rejected already, the largest coverage keeps the others.
         """
         label, level, below = self.label.values, -1, None
         members = self.inside & (label != REJECTED)
@@ -128,9 +121,8 @@ class Frame:
 class Regions:
     """What falling thresholds keep of a map, or of one of its classes or groups.
 
-    Of the whole map, a pixel is kept where its coarsest answer reaches the threshold, and answered
-    with the finest that does. Of a class or group, a pixel is kept where that answer itself reaches
-    the threshold.
+    A pixel of the map is kept where its coarsest answer reaches the threshold, and answered with
+    the finest that does; one of a class or group where that answer itself reaches the threshold.
     """
 
     frame: Frame
@@ -150,11 +142,7 @@ class Regions:
     def answers(
         self, row: NDArray[np.int64], column: NDArray[np.int64], reference: NDArray[np.int64]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which points are kept, and the answers of which are wrong (region, point).
-
-        That of a label is wrong at all regions or none. Coarser answers are right down to some
-        threshold, below which they are too fine.
-        """
+        """Return which points are kept, and the answers of which are wrong (region, point)."""
         keep = self.depth[row, column] <= np.arange(self.sizes.size)[:, None]
         label, tree = self.frame.label.values[row, column], self.frame.tree
         if self.below is not None:
@@ -175,10 +163,7 @@ class Regions:
     def predicted_errors(
         self, predicted: xr.DataArray | NDArray[Any] | None
     ) -> NDArray[np.float64] | None:
-        """Return the share of wrong pixels predicted for each region.
-
-        Without a prediction, a confidence that is a probability of the answer gives it; else None.
-        """
+        """Return the share of wrong pixels predicted for each region, if only by a probability."""
         levels, members = self.frame.levels, self.depth < self.sizes.size
         stated = self.frame.confidence.attrs.get("long_name")  # type: ignore[union-attr]
         if predicted is not None:
@@ -245,10 +230,7 @@ def node_of(code: int, tree: ClassTree | None) -> tuple[int, list[int]]:
 
 
 def ranking_of(confidence: Any, on_map: xr.DataArray) -> tuple[xr.DataArray, ClassTree | None]:
-    """Return checked confidences of a map, and the class tree if they are of its levels.
-
-    In a file levels are bands, and the labels keep the groups.
-    """
+    """Return checked confidences of a map, and the class tree if they are of its levels."""
     if CATEGORY in getattr(confidence, "dims", ()) and GROUPS_ATTRIBUTE in on_map.attrs:
         plain = confidence.drop_vars((CATEGORY, schema.CLASS_NAME), errors="ignore").drop_attrs()
         confidence = plain.rename({CATEGORY: LEVEL}).assign_attrs(ClassTree.of(on_map).to_attrs())
@@ -268,15 +250,6 @@ def ranking_of(confidence: Any, on_map: xr.DataArray) -> tuple[xr.DataArray, Cla
         raise InputError(f"confidence must hold numbers (got {numbers.dtype}).")
     precise = numbers.dtype in {np.dtype(np.float32), np.dtype(np.float64)}
     return numbers if precise else numbers.astype(np.float64), tree
-
-
-def check_share(name: str, share: float) -> float:
-    """Return a share above 0 and below 1, or say what is wrong with it."""
-    if check_number(name, share, above=0) >= 1:
-        raise InputError(
-            f"{name} is a share, above 0 and below 1 (got {share:g}). Write 5 % as 0.05."
-        )
-    return float(share)
 
 
 def percent(share: float, digits: int | None = None) -> str:
@@ -317,8 +290,8 @@ def canonical_labels(values: NDArray[Any], fill: Any, name: str) -> NDArray[np.u
 def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:
     """Return 16 hexadecimal digits that identify a label map, or a ranking.
 
-    They do not depend on the type that labels and confidences are stored in, nor on chunks: a map
-    in memory and the same one in a file agree. A lazy map is read some rows at a time.
+    They do not depend on the type that numbers are stored in, nor on chunks: a map in memory and
+    the same one in a file agree. A lazy map is read some rows at a time.
     """
     digest = hashlib.sha256(f"{label.shape}".encode())
     if confidence is not None:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
+from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,23 +55,6 @@ _LAYER = "sample"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what makes a spreadsheet compute a cell
 _POINTS = {shapely.GeometryType.POINT, shapely.GeometryType.MULTIPOINT}
 _WHOLE = re.compile(r"\d{1,5}(\.0*)?")
-_SCHEMA_TABLES = """
-CREATE TABLE gpkg_data_columns (table_name TEXT NOT NULL, column_name TEXT NOT NULL, name TEXT,
-    title TEXT, description TEXT, mime_type TEXT, constraint_name TEXT,
-    PRIMARY KEY (table_name, column_name), UNIQUE (table_name, name));
-CREATE TABLE gpkg_data_column_constraints (constraint_name TEXT NOT NULL,
-    constraint_type TEXT NOT NULL, value TEXT, min NUMERIC, min_is_inclusive BOOLEAN,
-    max NUMERIC, max_is_inclusive BOOLEAN, description TEXT,
-    UNIQUE (constraint_name, constraint_type, value));
-CREATE TABLE IF NOT EXISTS gpkg_extensions (table_name TEXT, column_name TEXT,
-    extension_name TEXT NOT NULL, definition TEXT NOT NULL, scope TEXT NOT NULL,
-    UNIQUE (table_name, column_name, extension_name));
-INSERT INTO gpkg_extensions SELECT column1, NULL, 'gpkg_schema',
-    'http://www.geopackage.org/spec/#extension_schema', 'read-write'
-    FROM (VALUES ('gpkg_data_columns'), ('gpkg_data_column_constraints'));
-INSERT INTO gpkg_data_columns (table_name, column_name, constraint_name)
-    VALUES ('sample', 'reference', 'classes');
-"""
 
 
 @dataclass(frozen=True)
@@ -140,8 +124,8 @@ _ENTRIES: dict[str, tuple[str, Any]] = {  # in the text of a design, and how the
 class Sample:
     """Points at pixel centres of a map, to be labelled or labelled already.
 
-    Made by :func:`hsreject.draw_sample` and :func:`hsreject.open_sample`. All arrays have one entry
-    per point; points come in random order, so that the first ones are a sample, too.
+    All arrays have one entry per point; points come in random order, so that the first ones are a
+    sample, too.
 
     Attributes
     ----------
@@ -149,10 +133,9 @@ class Sample:
         Number of the point, from 1 in the order of the draw.
     row, column : array of int
         The pixel, counted from 0.
-    label : array of int
-        What the map says, 0 where it rejects.
-    reference : array of int
-        What is really there, 0 where nobody has looked yet, -1 where it could not be told.
+    label, reference : array of int
+        What the map says, 0 where it rejects, and what is really there, 0 where nobody has looked
+        yet, -1 where it could not be told.
     stratum, stratum_pixels : array of int
         The stratum that the point was drawn from, by a number that does not tell the map's label,
         and how many pixels it has.
@@ -207,11 +190,6 @@ class Sample:
     def kind(self) -> str:
         """How the points were drawn, in a word; "" where that is not known."""
         return "" if self.design is None else self.design.kind
-
-    @property
-    def place(self) -> NDArray[np.int64]:
-        """The flat place of each point on the map."""
-        return self.row * self.grid.width + self.column
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
@@ -320,10 +298,7 @@ def _completed(classes: ClassTable, values: NDArray[np.int64], names: ClassTable
 
 
 def file_columns(sample: Sample, *, show_label: bool) -> tuple[Columns, NDArray[Any], NDArray[Any]]:
-    """Return the columns of a file, and x and y of its points.
-
-    Without a place these are columns, and rows downwards, where QGIS draws such an image.
-    """
+    """Return the columns of a file, and x and y of its points; an image has columns and rows."""
     grid = sample.grid
     x, y = sample.column + 0.5, -(sample.row + 0.5)
     place: Columns = {}
@@ -365,13 +340,11 @@ def write_csv(path: Path, names: Iterable[str], rows: Iterable[Iterable[Any]]) -
 
 
 def _offer_classes(path: Path, names: list[str]) -> None:
-    """Say in a GeoPackage which values the column `reference` may have: a drop-down of QGIS.
-
-    The tables are those of the extension "Schema" (OGC 12-128r18, annex F.9).
-    """
+    """Say in a GeoPackage which values the column `reference` may have."""
     try:
         with closing(sqlite3.connect(path)) as file, file:
-            file.executescript(_SCHEMA_TABLES)
+            tables = files("hsreject.promise").joinpath("drop_down.sql")
+            file.executescript(tables.read_text(encoding="utf-8"))
             file.executemany(
                 "INSERT INTO gpkg_data_column_constraints (constraint_name, constraint_type, value,"
                 " description) VALUES ('classes', 'enum', ?1, ?1)",
@@ -412,10 +385,9 @@ def open_sample(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from hsreject import open_sample
     >>> import tempfile
-    >>> from hsreject import draw_sample
+    >>> import numpy as np
+    >>> from hsreject import draw_sample, open_sample
     >>> label = np.repeat([[1, 2]], 50, axis=0)
     >>> sample = draw_sample(label, 6)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -598,11 +570,7 @@ def given_sample(
     *,
     assume_random: bool,
 ) -> Sample:
-    """Return the points of a sample in any form, with the labels of a map of :func:`labels_of`.
-
-    An array is trusted to be what the caller says; points of unknown origin only if the caller says
-    so.
-    """
+    """Return points in any form with the labels of a map; an array is trusted to be random."""
     if isinstance(sample, str | PathLike):
         sample = open_sample(sample, on_map)
     if not isinstance(sample, Sample):
