@@ -170,18 +170,19 @@ class Look:
         numbers = range(too_many(smallest, alpha), too_many(self.n_pixels, alpha) + 1)
         # of regions that break the promise with as many wrong pixels, the largest is the worst
         sizes = [min(self.n_pixels, math.ceil(n / alpha - ROUNDING) - 1) for n in numbers]
-        chances = (self._chances(*case) for case in zip(numbers, sizes, strict=True))
+        cases = zip(numbers, sizes, strict=True)
+        chances = (self._chances(self.n_kept, *case) for case in cases)
         n_passing = ((one <= terms.delta * (1 + ROUNDING)).sum() for one in chances)
         return replace(self, boundary=int(min(n_passing)) - 1)
 
-    def _chances(self, n_wrong: int, n_pixels: int) -> NDArray[np.float64]:
-        """Return the chances of at most 0, 1, 2, ... errors, were so many pixels wrong.
+    def _chances(self, most: int, n_wrong: int, n_pixels: int) -> NDArray[np.float64]:
+        """Return the chances of at most 0, 1, ..., `most` errors, were so many pixels wrong.
 
         Of a simple random sample they are hypergeometric. Of one thinned to a density d, errors
         among the m points left are a sum of independent draws with a mean of d M: Bin(m, d M / m)
         bounds the chance of at most d M - 1 (Hoeffding 1956).
         """
-        errors = np.arange(self.n_kept + 1)
+        errors = np.arange(most + 1)
         if not self.n_thinned:
             n_drawn = min(self.n_kept, n_pixels)
             return np.cumsum(hypergeometric(errors, n_pixels, n_wrong, n_drawn))
@@ -198,7 +199,7 @@ class Look:
         possible = range(self.n_errors + 1, self.n_pixels - n_right + 1)
 
         def is_excluded(n_wrong: int) -> bool:
-            return bool(self._chances(n_wrong, self.n_pixels)[self.n_errors] <= delta)
+            return bool(self._chances(self.n_errors, n_wrong, self.n_pixels)[-1] <= delta)
 
         n_possible = bisect_left(possible, x=True, key=is_excluded)
         return (self.n_errors + n_possible) / self.n_pixels
