@@ -50,13 +50,15 @@ def groups_of(tree_or_groups: ClassTree | Mapping[str, Any] | Iterable[Group]) -
     """Return the groups of a tree or of a section ``[groups]``."""
     if isinstance(tree_or_groups, ClassTree):
         return tree_or_groups.groups
+    groups: tuple[Any, ...] = ()
     if isinstance(tree_or_groups, Mapping):
-        return tuple(Group.from_table(str(name), line) for name, line in tree_or_groups.items())
-    groups = tuple(tree_or_groups) if isinstance(tree_or_groups, Iterable) else ()
+        groups = tuple(Group.from_table(str(name), line) for name, line in tree_or_groups.items())
+    elif isinstance(tree_or_groups, Iterable):
+        groups = tuple(tree_or_groups)
     if not groups or not all(isinstance(group, Group) for group in groups):
         raise InputError(
-            'groups must list members by name, as in {"corn": ["early", "late"]} '
-            f"(got {tree_or_groups!r})."
+            "groups must list members by name, of at least one group, as in "
+            f'{{"corn": ["early", "late"]}} (got {tree_or_groups!r}).'
         )
     return groups
 

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from sklearn.base import clone
 
-from hsreject.class_tree import ClassTree
+from hsreject.class_tree import ClassTree, groups_of
 from hsreject.classes import ClassTable
 from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.classify.scene_classifier import SceneClassifier
@@ -385,7 +385,8 @@ def _completed(table: dict[str, Any], context: SegSALSA | None, groups: object) 
                 f'[rejectors] \'{name}\' needs a table [groups], such as corn = ["early", "late"] '
                 f"(got {groups!r}). 'hsreject groups' proposes one from a finished run."
             )
-        table = {**table, "groups": groups}
+        with in_section("groups"):
+            table = {**table, "groups": groups_of(groups)}
     return table
 
 
