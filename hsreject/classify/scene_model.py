@@ -163,7 +163,6 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
         cube: xr.DataArray,
         *,
         match_bands: str = "exact",
-        wavelength_tol: float | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.DataArray:
         """Return the class probabilities of any scene, or of a block of one.
@@ -175,9 +174,6 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
         match_bands : {"exact", "nearest", "interpolate"}, default "exact"
             What to do when its wavelengths differ from those of the training scene: refuse it, take
             the nearest band, or interpolate between neighbouring bands.
-        wavelength_tol : float, optional
-            How far (nm) the nearest wavelength may lie from one of the training scene; by default
-            the median spacing of these.
         progress : callable, optional
             Called with the number of rows that are done, unless the scene is lazy.
 
@@ -187,7 +183,7 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
             On the grid of `cube`, NaN where it has no data; `category` holds the label values,
             `class_name` their names, the attributes the class table. Lazy when `cube` is.
         """
-        matched = self._matched(cube, match_bands, wavelength_tol)
+        matched = self._matched(cube, match_bands)
         return self._on_grid(matched, self._probability(matched, progress))
 
     def held_out_proba(
@@ -237,13 +233,11 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
     def _bands_used(self, cube: xr.DataArray) -> NDArray[np.intp]:
         return np.flatnonzero(schema.good_bands(cube))
 
-    def _matched(
-        self, cube: xr.DataArray, how: str = "exact", wavelength_tol: float | None = None
-    ) -> xr.DataArray:
+    def _matched(self, cube: xr.DataArray, how: str = "exact") -> xr.DataArray:
         """Return a scene with the bands of the one that was fitted."""
         check_is_fitted(self, "band_requirements_")
         cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
-        return self.band_requirements_.match(cube, how=how, wavelength_tol=wavelength_tol)
+        return self.band_requirements_.match(cube, how=how)
 
     def _on_grid(self, cube: xr.DataArray, data: Any) -> xr.DataArray:
         """Return probabilities (category, y, x) with the place of `cube` and the classes."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +33,7 @@ class Training:
 
     classes: NDArray[np.int64]  # (category,): label values, ascending
     codes: NDArray[np.intp]  # (pixel,): number of the class in `classes`
-    positions: NDArray[np.intp]  # (pixel,): in the flattened image
+    places: tuple[NDArray[np.intp], NDArray[np.intp]]  # rows and columns, (pixel,) each
     shape: tuple[int, int]  # of the image
     polygon: NDArray[np.intp] | None  # (pixel,): from 0; None if the pixels lie scattered
     folds: Mapping[str, NDArray[np.intp]]  # by kind: (pixel,), -1 for one that is never left out
@@ -61,14 +60,15 @@ class Training:
         shape = (int(labels.shape[0]), int(labels.shape[1]))
         values = schema.reference_labels(labels).ravel()[positions].astype(np.int64)
         classes, codes = np.unique(values, return_inverse=True)
-        places = np.stack(np.unravel_index(positions, shape), axis=1)
+        rows, columns = np.unravel_index(positions, shape)
+        places = np.stack([rows, columns], axis=1)
         with_data = np.zeros(shape, dtype=bool)
-        with_data.flat[positions] = True
+        with_data[rows, columns] = True
         used = labels.where(with_data, schema.NO_REFERENCE).astype(labels.dtype)
         polygon = None
         if clump_size(used) >= CLUMPED:
             _check_polygons(labels, classes)
-            polygon = _polygons_of(used).ravel()[positions].astype(np.intp)
+            polygon = _polygons_of(used)[rows, columns].astype(np.intp)
             fold = polygon_folds(values, polygon, places, n_folds, seed=seed)
             folds = {"random": fold, "place": fold}
             judged = np.isin(np.arange(len(fold)), evenly(polygon, _MOST_JUDGED)) & (fold >= 0)
@@ -77,7 +77,7 @@ class Training:
             folds = {"random": fold, "place": _folds_by_place(codes, places, n_folds)}
             judged = fold >= 0
         trusted = np.ones(len(codes), dtype=bool)
-        return cls(classes, codes, positions, shape, polygon, folds, judged, trusted)
+        return cls(classes, codes, (rows, columns), shape, polygon, folds, judged, trusted)
 
     def n_folds(self, kind: str) -> int:
         """Return how many folds of a kind there are."""
@@ -91,14 +91,8 @@ class Training:
         """Yield the mask (y, x) of the trusted pixels in each random fold."""
         for number in range(self.n_folds("random")):
             mask = np.zeros(self.shape, dtype=bool)
-            mask.flat[self.positions[self.trusted & (self.folds["random"] == number)]] = True
+            mask[self.places] = self.trusted & (self.folds["random"] == number)
             yield mask
-
-    @cached_property
-    def places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows and columns of the pixels."""
-        rows, columns = np.unravel_index(self.positions, self.shape)
-        return rows, columns
 
     def seeds(self, window: Window, folds: Sequence[int | None]) -> NDArray[np.int16]:
         """Return 1 + the class number at each training pixel of a block, 0 elsewhere.

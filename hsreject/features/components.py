@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from spectral.algorithms.algorithms import GaussianStats
 
-from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.features.pixels import Moments, check_enough_pixels, cube_moments
 from hsreject.features.transformer import SampleTransformer
+from hsreject.registry import check_count
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -68,8 +68,8 @@ class _Components(SampleTransformer):
     def _transform_samples(self, samples: NDArray[Any]) -> NDArray[Any]:
         return (samples - self.mean_) @ self.components_.T
 
-    def _band_coords(self, cube: xr.DataArray) -> dict[str, Any]:
-        return {schema.BAND: np.arange(1, len(self.components_) + 1)}
+    def _names(self) -> NDArray[np.intp]:
+        return np.arange(1, len(self.components_) + 1)
 
 
 class PCA(_Components):
@@ -82,9 +82,8 @@ class PCA(_Components):
 
     Parameters
     ----------
-    n_components : int, float or None, default 15
-        How many components to keep; a fraction in (0, 1) keeps the fewest that hold this share of
-        the variance; None keeps all. More than there are features means all of them.
+    n_components : int, default 15
+        How many components to keep; more than there are bands means all of them.
 
     Attributes
     ----------
@@ -92,8 +91,6 @@ class PCA(_Components):
         The eigenvectors, one per row.
     explained_variance_ : ndarray (n_components,)
         Their eigenvalues.
-    explained_variance_ratio_ : ndarray (n_components,)
-        The same as shares of the whole variance.
     mean_ : ndarray (n_features,)
         The mean m.
 
@@ -107,37 +104,21 @@ class PCA(_Components):
     >>> import xarray as xr
     >>> from hsreject import PCA
     >>> cube = xr.DataArray([[[1.0, 2.0, 3.0]], [[2.0, 4.0, 6.0]]], dims=("band", "y", "x"))
-    >>> PCA(n_components=0.99).fit_transform(cube).values.round(3)
+    >>> PCA(1).fit_transform(cube).values.round(3)
     array([[[-2.236,  0.   ,  2.236]]])
     """
 
-    def __init__(self, n_components: int | float | None = 15) -> None:
+    def __init__(self, n_components: int = 15) -> None:
         self.n_components = n_components
 
     def _learn_scene(self, cube: xr.DataArray) -> None:
+        check_count("n_components", self.n_components, least=1)
         (statistics,) = cube_moments(cube)
         check_enough_pixels(statistics, needed_by="PCA")
         variances, axes = principal_axes(statistics)
-        total = variances.sum()
-        ratio = variances / total if total > 0 else np.zeros_like(variances)
-        n_kept = self._n_kept(ratio)
         self.mean_ = statistics.mean
-        self.components_ = axes[:n_kept]
-        self.explained_variance_ = variances[:n_kept]
-        self.explained_variance_ratio_ = ratio[:n_kept]
-
-    def _n_kept(self, ratio: NDArray[np.float64]) -> int:
-        n_components = self.n_components
-        if n_components is None:
-            return ratio.size
-        if isinstance(n_components, float) and 0.0 < n_components < 1.0:
-            return min(int(np.searchsorted(np.cumsum(ratio), n_components)) + 1, ratio.size)
-        if n_components < 1 or n_components != int(n_components):
-            raise InputError(
-                f"n_components must be a whole number from 1, or a share of the variance between 0 "
-                f"and 1 (got {n_components})."
-            )
-        return min(int(n_components), ratio.size)
+        self.components_ = axes[: self.n_components]
+        self.explained_variance_ = variances[: self.n_components]
 
 
 class MNF(_Components):

@@ -10,18 +10,17 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from hsreject import schema
 from hsreject.features.pixels import cube_moments, feature_dtype, on_the_grid_of
 from hsreject.features.transformer import SceneTransformer
 from hsreject.features.windows import on_windows
-from hsreject.registry import check_count, check_number
+from hsreject.registry import check_number
 from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import NDArray
 
-CONTRAST = 3.0
+_CONTRAST = 3.0
 N_GUIDES = 10
 
 _LEAST_WEIGHT = 1e-6  # across the sharpest edge: keeps every region of pixels connected
@@ -149,22 +148,16 @@ def linear_solver(matrix: sparse.csr_array) -> Solver:
 
 
 def diffused(
-    features: NDArray[Any],
-    times: Sequence[float],
-    *,
-    mean_step: float,
-    contrast: float = CONTRAST,
-    n_guides: int = N_GUIDES,
+    features: NDArray[Any], times: Sequence[float], *, mean_step: float
 ) -> list[NDArray[Any]]:
     """Return for each t the array (I + t L)^-1 X of features X (band, y, x).
 
-    They are NaN where any feature is. The graph of all times is that of the first `n_guides`
-    features.
+    They are NaN where any feature is. The graph of all times is that of the first 10 features.
     """
     dtype = feature_dtype(features.dtype)
     valid = np.isfinite(features).all(axis=0)
-    guides = np.where(valid, features[:n_guides], np.nan).astype(dtype)
-    graph = EdgeGraph.of(guides, contrast=contrast, mean_steps=[mean_step])
+    guides = np.where(valid, features[:N_GUIDES], np.nan).astype(dtype)
+    graph = EdgeGraph.of(guides, contrast=_CONTRAST, mean_steps=[mean_step])
     samples = features.reshape(len(features), -1)[:, graph.pixels].T.astype(dtype)
     flowed = [np.full((len(features), valid.size), np.nan, dtype=dtype) for _ in times]
     with one_blas_thread():
@@ -188,12 +181,12 @@ class Diffuse(SceneTransformer):
     Each feature X flows for a time t over the edge graph of the scene, in one implicit step:
 
     .. math:: F_t = (I + t L)^{-1} X, \quad L = D - W, \quad
-              w_{ij} = \exp(-c \, \|f_i - f_j\|^2 / \overline{d^2}) + 10^{-6}
+              w_{ij} = \exp(-3 \, \|f_i - f_j\|^2 / \overline{d^2}) + 10^{-6}
 
-    over pairs of four-neighbours i, j that both have data. f are the first `n_guides` features and
-    :math:`\overline{d^2}` is the mean of their squared distance over all edges, so that c has no
-    unit. The sum over a region that is not connected to the rest stays the same; pixels without
-    data are left out. Put it after components, such as ``features=[hr.MNF(30), hr.Diffuse(30)]``.
+    over pairs of four-neighbours i, j that both have data. f are the first 10 features and
+    :math:`\overline{d^2}` is the mean of their squared distance over all edges. The sum over a
+    region that is not connected to the rest stays the same; pixels without data are left out. Put
+    it after components, such as ``features=[hr.MNF(30), hr.Diffuse(30)]``.
 
     The graph is made of the scene that is transformed; the mean squared distance is that of the
     scene it was fitted on. Scenes of more than half a million pixels are cut into windows that
@@ -204,10 +197,6 @@ class Diffuse(SceneTransformer):
     t : float, default 30.0
         How long features flow, 0 or larger: 0 changes nothing, 3 reaches the neighbours, 300
         whole fields.
-    contrast : float, default 3.0
-        c, 0 or larger: how strongly an average edge stops the flow; 0 ignores edges.
-    n_guides : int, default 10
-        How many features, counted from the first, define the edges.
 
     Attributes
     ----------
@@ -230,36 +219,22 @@ class Diffuse(SceneTransformer):
     >>> import xarray as xr
     >>> values = np.array([[[0.0, 1.0, 9.0, 8.0]]])
     >>> cube = xr.DataArray(values, dims=("band", "y", "x"))
-    >>> Diffuse(30.0, contrast=9.0).fit_transform(cube).values.round(1)
+    >>> Diffuse(30.0).fit_transform(cube).values.round(1)
     array([[[0.5, 0.5, 8.5, 8.5]]])
     """
 
-    def __init__(
-        self, t: float = 30.0, *, contrast: float = CONTRAST, n_guides: int = N_GUIDES
-    ) -> None:
+    def __init__(self, t: float = 30.0) -> None:
         self.t = t
-        self.contrast = contrast
-        self.n_guides = n_guides
 
     def _learn_scene(self, cube: xr.DataArray) -> None:
         check_number("t", self.t, least=0)
-        check_number("contrast", self.contrast, least=0)
-        check_count("n_guides", self.n_guides, least=1)
-        total, count = squared_steps(cube[: self.n_guides])
+        total, count = squared_steps(cube[:N_GUIDES])
         self.mean_step_ = total / max(count, 1)
 
     def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
         def kernel(values: NDArray[Any]) -> NDArray[Any]:
-            return diffused(
-                values,
-                [self.t],
-                mean_step=self.mean_step_,
-                contrast=self.contrast,
-                n_guides=self.n_guides,
-            )[0]
+            return diffused(values, [self.t], mean_step=self.mean_step_)[0]
 
         dtype = feature_dtype(cube.dtype)
-        n_bands = cube.sizes[schema.BAND]
-        data = on_windows(cube, kernel, halo=HALO, n_outputs=n_bands, dtype=dtype)
-        coords = {str(name): c for name, c in cube.coords.items() if schema.BAND in c.dims}
-        return on_the_grid_of(cube, data, dim=schema.BAND, coords=coords)
+        data = on_windows(cube, kernel, halo=HALO, n_outputs=len(cube), dtype=dtype)
+        return on_the_grid_of(cube, data)

@@ -119,10 +119,12 @@ def _row_slabs(height: int, width: int) -> Iterator[slice]:
 
 
 def on_the_grid_of(
-    cube: xr.DataArray, data: Any, *, dim: str, coords: dict[str, Any]
+    cube: xr.DataArray, data: Any, *, dim: str = schema.BAND, coords: dict[str, Any] | None = None
 ) -> xr.DataArray:
-    """Return `data` (dim, y, x) on the grid of `cube`, without the coordinates of its bands."""
+    """Return `data` (dim, y, x) on the grid of `cube`; by default its bands are those of `cube`."""
     spatial = {name: coord for name, coord in cube.coords.items() if schema.BAND not in coord.dims}
+    if coords is None:
+        coords = {str(name): c for name, c in cube.coords.items() if name not in spatial}
     attrs = {key: value for key, value in cube.attrs.items() if key == "grid_mapping"}
     result = xr.DataArray(
         data, dims=(dim, *schema.MAP_DIMS), coords={**spatial, **coords}, attrs=attrs

@@ -12,6 +12,7 @@ from scipy.ndimage import gaussian_filter
 from hsreject import schema
 from hsreject.features.pixels import feature_dtype, on_the_grid_of
 from hsreject.features.transformer import SceneTransformer
+from hsreject.features.windows import with_halo
 from hsreject.registry import check_number
 
 if TYPE_CHECKING:
@@ -108,21 +109,13 @@ class Smooth(SceneTransformer):
     def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
         dtype = feature_dtype(cube.dtype)
         kernel = partial(smoothed, sigma=self.sigma, dtype=dtype)
-        data: Any = cube.data
         if cube.chunks is None:
-            smooth = kernel(data)
-        else:
-            # dask makes chunks as large as the overlap, but not larger than the scene
-            depth = (0, *(min(self.halo, size) for size in data.shape[1:]))
-            smooth = data.rechunk({0: -1}).map_overlap(
-                kernel,
-                depth=depth,
-                boundary="none",
-                dtype=dtype,
-                meta=np.empty((0, 0, 0), dtype=dtype),
-            )
-        coords = {str(name): c for name, c in cube.coords.items() if schema.BAND in c.dims}
-        return on_the_grid_of(cube, smooth, dim=schema.BAND, coords=coords)
+            return on_the_grid_of(cube, kernel(cube.values))
+        # dask makes chunks as large as the overlap, but not larger than the scene
+        depths = {0: 0, **{axis: min(self.halo, cube.shape[axis]) for axis in (1, 2)}}
+        whole_spectra = cube.data.rechunk({0: -1})
+        data = with_halo(whole_spectra, kernel, depths, n_outputs=len(cube), dtype=dtype)
+        return on_the_grid_of(cube, data)
 
 
 def smoothed(values: NDArray[Any], *, sigma: float, dtype: DTypeLike) -> NDArray[Any]:

@@ -211,16 +211,14 @@ class BandRequirements:
         needed = np.isin(np.arange(count), bands)
         return cls(count, needed, _wavelengths(cube))
 
-    def match(
-        self, cube: xr.DataArray, *, how: str = "exact", wavelength_tol: float | None = None
-    ) -> xr.DataArray:
+    def match(self, cube: xr.DataArray, *, how: str = "exact") -> xr.DataArray:
         """Return `cube` with the bands of the training scene, or say what is different.
 
         "exact" needs the same wavelengths, in whatever order. "nearest" takes the band nearest to
         each needed wavelength; "interpolate" goes linearly between the two bands around it, never
-        beyond the first and last. The nearest band may be `wavelength_tol` nm away, by default the
-        median spacing of the needed wavelengths. Widths are ignored: a broad band is not a mean of
-        narrow ones.
+        beyond the first and last. The nearest band may be as far away as the needed wavelengths
+        are from each other, in the median. Widths are ignored: a broad band is not a mean of narrow
+        ones.
         """
         check_choice("match_bands", how, ("exact", "nearest", "interpolate"))
         if how == "exact":
@@ -236,7 +234,15 @@ class BandRequirements:
             )
         good = cube.isel({schema.BAND: np.flatnonzero(schema.good_bands(cube))})
         needed, available = self.wavelength[self.needed], _finite_wavelengths(good)
-        _check_coverage(needed, available, wavelength_tol)
+        tol = float(np.median(np.diff(np.sort(needed)))) if needed.size > 1 else _SAME_WAVELENGTH
+        missing = needed[~(np.abs(needed[:, None] - available).min(axis=1) <= tol)]
+        if missing.size:
+            raise InputError(
+                f"The scene has no band within {tol:g} nm of {missing.size} of the {needed.size} "
+                f"wanted wavelengths, from {missing.min():.1f} to {missing.max():.1f} nm (its own "
+                f"go from {available.min():.1f} to {available.max():.1f} nm). Train on the bands "
+                "that both scenes have (feature select_bands)."
+            )
         weights = np.zeros((self.count, available.size))
         weights[self.needed] = _resampling(needed, available, how)
         used = np.flatnonzero(weights.any(axis=0))  # no other band matters, not even its NaN
@@ -285,11 +291,10 @@ class BandRequirements:
             )
         lost = np.flatnonzero(self.needed & ~schema.good_bands(cube))
         if lost.size:
-            shown = ", ".join(str(band + 1) for band in lost[:5])
-            more = f" and {lost.size - 5} more" if lost.size > 5 else ""
+            shown = ", ".join(str(band + 1) for band in lost[:5]) + " ..." * (lost.size > 5)
             raise InputError(
-                f"The scene marks bands as bad that the model needs: {shown}{more} (counted from "
-                "1). Mark them bad in the training scene too and train again, or drop the "
+                f"The scene marks bands as bad that the model needs: {shown} (counted from 1). "
+                "Mark them bad in the training scene too and train again, or drop the "
                 "coordinate 'good_band' if their values can be trusted."
             )
         if self.wavelength is None:
@@ -302,7 +307,16 @@ class BandRequirements:
                 stacklevel=5,  # the caller of predict_proba
             )
             return
-        _check_same_wavelengths(self.wavelength[self.needed], wavelength[self.needed])
+        needed, available = self.wavelength[self.needed], wavelength[self.needed]
+        differing = np.flatnonzero(~_same(needed, available))
+        if differing.size:
+            apart = np.nanmax(np.abs(available - needed))
+            first = [f"{needed[i]:.1f} nm (scene: {available[i]:.1f})" for i in differing[:3]]
+            raise InputError(
+                f"The wavelengths of the scene are not those that the model was trained on: "
+                f"{differing.size} of {needed.size} bands differ, by up to {apart:.1f} nm: "
+                f"{', '.join(first)}{' ...' if differing.size > 3 else ''}. {_REMEDY}"
+            )
 
 
 def _resampling(
@@ -332,35 +346,6 @@ def _resampling(
     return weights
 
 
-def _check_coverage(
-    targets: NDArray[np.float64], available: NDArray[np.float64], tol: float | None
-) -> None:
-    if tol is None:
-        tol = float(np.median(np.diff(np.sort(targets)))) if targets.size > 1 else 0.0
-    apart = np.abs(targets[:, None] - available).min(axis=1)
-    missing = targets[~(apart <= tol)]
-    if missing.size:
-        raise InputError(
-            f"The scene has no band within {tol:g} nm of {missing.size} of the {targets.size} "
-            f"wanted wavelengths, from {missing.min():.1f} to {missing.max():.1f} nm (its own go "
-            f"from {available.min():.1f} to {available.max():.1f} nm). Train on the bands that "
-            "both scenes have (the feature select_bands takes ranges of wavelengths)."
-        )
-
-
-def _check_same_wavelengths(targets: NDArray[np.float64], available: NDArray[np.float64]) -> None:
-    apart = np.abs(available - targets)
-    differing = np.flatnonzero(~_same(targets, available))
-    if differing.size:
-        first = [f"{targets[band]:.1f} nm (scene: {available[band]:.1f})" for band in differing[:3]]
-        more = f" and {differing.size - 3} more" if differing.size > 3 else ""
-        raise InputError(
-            f"The wavelengths of the scene are not those that the model was trained on: "
-            f"{differing.size} of {targets.size} bands differ, by up to {np.nanmax(apart):.1f} nm: "
-            f"{', '.join(first)}{more}. {_REMEDY}"
-        )
-
-
 def _same(targets: NDArray[np.float64], available: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray(np.abs(available - targets) <= _SAME_WAVELENGTH)
 
@@ -368,16 +353,11 @@ def _same(targets: NDArray[np.float64], available: NDArray[np.float64]) -> NDArr
 def _finite_wavelengths(cube: xr.DataArray) -> NDArray[np.float64]:
     """Return the wavelengths of good bands, all of them finite."""
     wavelength = _wavelengths(cube)
-    if wavelength is None:
+    if wavelength is None or not np.isfinite(wavelength).all():
         raise InputError(
-            "Bands can be matched by wavelength only in a scene that says its wavelengths. State "
-            "them in its file or header (in Python assign the coordinate 'wavelength', in nm, "
-            "along 'band'), or give a scene with the bands of the training scene."
-        )
-    if not np.isfinite(wavelength).all():
-        raise InputError(
-            "The coordinate 'wavelength' must be finite in every good band to match bands by it. "
-            "Mark the bands without one as bad with the coordinate 'good_band'."
+            "Bands can be matched by wavelength only if every good band has one: the coordinate "
+            "'wavelength' (nm) along 'band'. Assign it with cube.assign_coords(wavelength=('band', "
+            "[...])), or mark bands without one as bad with the coordinate 'good_band'."
         )
     return wavelength
 

@@ -149,12 +149,12 @@ class SampleTransformer(SceneTransformer):
         """Zero: the neighbours of a pixel do not matter, or only for the fit."""
         return 0
 
-    def _band_coords(self, cube: xr.DataArray) -> dict[str, Any]:
-        """Return the coordinates of the features: those of the bands, unless overridden."""
-        return {str(name): c for name, c in cube.coords.items() if schema.BAND in c.dims}
+    def _names(self) -> NDArray[Any] | None:
+        """Return what the features are called; None if they are the bands."""
+        return None
 
     def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
-        n_outputs = len(getattr(self, "components_", self.bands_used_))
-        dtype = feature_dtype(cube.dtype)
+        names, dtype = self._names(), feature_dtype(cube.dtype)
+        n_outputs = len(cube if names is None else names)
         data = map_pixels(cube, self._transform_samples, n_outputs=n_outputs, dtype=dtype)
-        return on_the_grid_of(cube, data, dim=schema.BAND, coords=self._band_coords(cube))
+        return on_the_grid_of(cube, data, coords=None if names is None else {schema.BAND: names})

@@ -33,7 +33,7 @@ def dense_laplacian(guides, contrast) -> np.ndarray:
 
 @pytest.fixture
 def cube() -> xr.DataArray:
-    values = np.random.default_rng(1).normal(size=(4, 9, 7))
+    values = np.random.default_rng(1).normal(size=(12, 9, 7))
     values[:, 3, 2:5] = np.nan
     values[1, 0, 0] = np.nan  # no data in one band is no data
     values[:, 8] = np.nan  # a whole row
@@ -42,18 +42,18 @@ def cube() -> xr.DataArray:
 
 @pytest.mark.parametrize("t", [0.0, 3.0, 300.0])
 def test_it_solves_the_system_of_its_definition(cube, t) -> None:
-    found = hr.Diffuse(t, contrast=5.0, n_guides=3).fit_transform(cube)
+    found = hr.Diffuse(t).fit_transform(cube)
     valid = np.isfinite(cube.values).all(axis=0)
-    guides = np.where(valid, cube.values[:3], np.nan)
-    system = np.eye(valid.size) + t * dense_laplacian(guides, 5.0)
-    features = np.where(valid, cube.values, 0).reshape(4, -1).T
+    guides = np.where(valid, cube.values[:10], np.nan)
+    system = np.eye(valid.size) + t * dense_laplacian(guides, 3.0)
+    features = np.where(valid, cube.values, 0).reshape(12, -1).T
     expected = np.where(valid.ravel()[:, None], np.linalg.solve(system, features), np.nan)
-    np.testing.assert_allclose(found.values.reshape(4, -1).T, expected, atol=1e-10)
+    np.testing.assert_allclose(found.values.reshape(12, -1).T, expected, atol=1e-10)
 
 
 def test_sums_are_kept_and_long_times_level_out(cube) -> None:
     filled = cube.fillna(0.5)
-    found = hr.Diffuse(1e9, contrast=0.0).fit_transform(filled)
+    found = hr.Diffuse(1e9).fit_transform(filled)
     np.testing.assert_allclose(
         found.values,
         np.broadcast_to(filled.mean(("y", "x")).values[:, None, None], found.shape),
@@ -101,7 +101,6 @@ def test_dissection_keeps_the_factor_sparse() -> None:
     assert factor.L.nnz < 0.5 * 60**3
 
 
-@pytest.mark.parametrize("options", [{"t": -1.0}, {"contrast": -1.0}, {"n_guides": 0}])
-def test_impossible_options_are_named(cube, options) -> None:
-    with pytest.raises(InputError, match=next(iter(options))):
-        hr.Diffuse(**options).fit(cube)
+def test_a_negative_time_is_named(cube) -> None:
+    with pytest.raises(InputError, match="t must"):
+        hr.Diffuse(-1.0).fit(cube)
