@@ -17,7 +17,7 @@ from hsreject.io.labels import stated_classes
 from hsreject.io.lookup import on_the_map
 from hsreject.io.maps import Raster
 from hsreject.io.rasters.geotiff import CategoryTable
-from hsreject.io.rasters.raster import raster_info, raster_source, read_pixels
+from hsreject.io.rasters.raster import raster_info, read_pixels
 from hsreject.rejection.rejector import FLAGS as FLAG_CLASSES
 from hsreject.rejection.rejector import GROUP_FLAG, REJECTED_FLAG, UNKNOWN_FLAG
 from hsreject.schema import (
@@ -198,15 +198,15 @@ def open_filled_map(path: str | PathLike[str], *, chunks: Any = None) -> xr.Data
     """Open a filled map that was written as :func:`filled_raster` has it."""
     source = existing(path)
     with reading(source):
-        info = raster_info(raster_source(source))
-        names = [band.name for band in info.bands]
+        info = raster_info(source)
+        names = [*info.names]
         if names[:2] != ["label", "flag"]:
             raise FileError(
                 f"{path} is not a filled map (its bands are {', '.join(map(str, names))}). Give "
                 "the map_filled.tif that 'hsreject run' or 'hsreject map' has written."
             )
         bands = dict(zip(names, read_pixels(info, chunks=chunks), strict=True))
-        stated = stated_classes(info.source)
+        stated = stated_classes(info)
         table = stated.table(stated.names.keys() - {0})
     maps = {}
     for name, band in bands.items():

@@ -13,6 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import dask.array as da
@@ -48,9 +49,7 @@ _MOST_BANDS = 65_535
 _LARGE_CLAIM = 2**28  # bytes
 _PACKED = 12_000  # bytes of pixels that come out of one byte at most, by LZW
 _MATLAB_TYPES = {"single": "float32", "double": "float64", "logical": "bool"}
-_MATLAB_TYPES |= {
-    f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
-}
+_MATLAB_TYPES |= {f"{u}int{bits}": f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)}
 # Of old .mat files: byte orders, the type of a deflated element, the types of numbers.
 _BYTE_ORDERS = {b"IM": "<u4", b"MI": ">u4"}
 _DEFLATED, _NUMBERS = 15, (1, 2, 3, 4, 5, 6, 7, 9, 12, 13)
@@ -116,11 +115,6 @@ class Layer:
         return str(self.path), version, self.name, self.axes, self.stored_shape, str(self.dtype)
 
     @property
-    def ndim(self) -> int:
-        """Number of axes in the file."""
-        return len(self.stored_shape)
-
-    @property
     def shape(self) -> tuple[int, int, int]:
         """Number of bands, rows and columns."""
         return self._sorted(self.stored_shape)
@@ -140,11 +134,11 @@ class Layer:
         with reading(self.path):
             values = np.asarray(self.read_part(key))
             check_real(values.dtype, self.path)
-            return values.astype(native_type(values.dtype), copy=False)
+            return values.astype(native_type(self.dtype), copy=False)
 
     def whole(self) -> NDArray[Any]:
         """Read all of it, in the order of the file."""
-        return self.part((slice(None),) * self.ndim)
+        return self.part((slice(None),) * len(self.stored_shape))
 
     def read(self, bands: slice, rows: slice, columns: slice) -> NDArray[Any]:
         """Read a block (band, y, x): a view of it in the order of the file."""
@@ -313,50 +307,45 @@ class Pixels:
         return 3
 
     def __getitem__(self, key: Any) -> NDArray[Any]:
-        """Read a part: whole numbers, slices and lists of places along each axis.
+        """Read a part: whole numbers and slices along each axis.
 
         A small one, as mapping reads them, is a view (band, y, x) of memory in the order of the
         file: turning spectra into bands takes longer than reading them. A large one is turned here,
         while it passes through the cache, because copying it later would be slow.
         """
-        indices = [np.arange(size)[part] for size, part in zip(self.shape, key, strict=True)]
-        bands, rows, columns = (np.atleast_1d(places) for places in indices)
-        shape = (bands.size, rows.size, columns.size)
+        (bands, rows, columns), picked = zip(*map(_span, key, self.shape), strict=True)
+        shape = (bands.stop - bands.start, rows.stop - rows.start, columns.stop - columns.start)
         large = math.prod(shape) * self.dtype.itemsize > _LARGE
         axes = self.layers[0].axes
         block = _empty(shape, self.dtype, AXES if large or "b" not in axes else axes)
-        squeezed = tuple(slice(None) if places.ndim else 0 for places in indices)
-        if block.size == 0:
-            return block[squeezed]
-        across = slice(int(columns.min()), int(columns.max()) + 1)
-        inside = _as_slice(columns - across.start)
-        cuts = self._cuts(rows, block.nbytes)
-        for part in np.split(np.arange(rows.size), cuts):
-            down = slice(int(rows[part].min()), int(rows[part].max()) + 1)
-            window = (down, across, _as_slice(rows[part] - down.start), inside)
-            self._read_into(block[:, _as_slice(part)], self.order[bands], window)
-            if cuts.size:
-                report_read(int(part[-1]) + 1, rows.size)
-        return block[squeezed]
+        cuts = self._cuts(rows, block.nbytes) if block.size else []
+        for start, stop in pairwise(cuts):
+            part = block[:, start - rows.start : stop - rows.start]
+            self._read_into(part, self.order[bands], slice(start, stop), columns)
+            if len(cuts) > 2:
+                report_read(stop - rows.start, shape[1])
+        return np.asarray(block[picked])
 
-    def _cuts(self, rows: NDArray[np.intp], size: int) -> NDArray[np.intp]:
+    def _cuts(self, rows: slice, size: int) -> list[int]:
         """Return where rows that take `size` bytes are cut: where stored chunks begin."""
         # from a server, each part is a step of progress
         slab = _SLAB if size <= _LARGE else min(_SLAB, max(_SLAB // 2, size // 8))
         slab = 2**20 if isinstance(self.layers[0].path, RemotePath) else slab
-        step = max(slab * rows.size // size, 1)
-        whole = rows.size == self.shape[1]  # by one reader, who has the cache for himself
+        whole = rows.stop - rows.start == self.shape[1]  # by one reader, who has all of the cache
         stored = 1 if whole and self.layers[0].cached else self.layers[0].chunks[1]
-        return np.flatnonzero(np.diff(rows // (max(step // stored, 1) * stored))) + 1
+        step = max(slab * (rows.stop - rows.start) // size // stored, 1) * stored
+        inner = range(rows.start // step * step + step, rows.stop, step)
+        return [rows.start, *inner, rows.stop]
 
-    def _read_into(self, block: NDArray[Any], places: NDArray[np.intp], window: Any) -> None:
+    def _read_into(
+        self, block: NDArray[Any], places: NDArray[np.intp], rows: slice, columns: slice
+    ) -> None:
         """Read bands of a window: a piece of what is read at a time becomes true in its place."""
-        stored = self._stored(places, window)
-        rows, columns, *inside = window
-        missing = [mask.read(rows, columns)[inside[0]][:, inside[1]] for mask in self.masks]
+        stored = self._stored(places, rows, columns)
+        missing = [mask.read(rows, columns) for mask in self.masks]
         if self.fill_in_all:
             every = self.order
-            whole = stored if places.size == every.size else self._stored(every, window)
+            whole = stored if places.size == every.size else self._stored(every, rows, columns)
             lacking = self._lacking(whole, every)
             missing += [] if lacking is None else [np.all(lacking, axis=0)]
         hidden = np.any(missing, axis=0) if missing else None
@@ -386,24 +375,21 @@ class Pixels:
         fills = [self.fill[place] for place in places]
         if len(set(fills)) == 1:
             return None if fills[0] is None else stored == stored.dtype.type(fills[0])
-        missing = np.zeros(stored.shape, dtype=bool)
-        for band, value in enumerate(fills):
-            if value is not None:
-                missing[band] = stored[band] == stored.dtype.type(value)
-        return missing
+        values = np.array([fill or 0 for fill in fills], stored.dtype)[:, None, None]
+        stated = np.array([fill is not None for fill in fills])[:, None, None]
+        return np.asarray((stored == values) & stated)
 
-    def _stored(self, places: NDArray[np.intp], window: Any) -> NDArray[Any]:
+    def _stored(self, places: NDArray[np.intp], rows: slice, columns: slice) -> NDArray[Any]:
         """Read the values in the file of bands at `places`, which may lie in several layers."""
-        rows, columns, *inside = window
-        pieces = []
-        first = 0
+        pieces, first = [], 0
         for layer in self.layers:
             own = np.flatnonzero((places >= first) & (places < first + layer.shape[0]))
             if own.size:
                 bands = places[own] - first
                 span = slice(int(bands.min()), int(bands.max()) + 1)
-                block = layer.read(span, rows, columns)[_as_slice(bands - span.start)]
-                pieces.append((own, block[:, inside[0]][..., inside[1]]))
+                block, inside = layer.read(span, rows, columns), bands - span.start
+                in_a_row = np.array_equal(inside, np.arange(len(block)))  # then without a copy
+                pieces.append((own, block if in_a_row else block[inside]))
             first += layer.shape[0]
         if len(pieces) == 1:
             return pieces[0][1]
@@ -412,6 +398,15 @@ class Pixels:
         for own, block in pieces:
             joined[own] = block
         return joined
+
+
+def _span(part: Any, size: int) -> tuple[slice, Any]:
+    """Return the stretch of an axis that holds what an index picks, and what that is in it."""
+    places = range(size)[part]
+    if not isinstance(places, range):
+        return slice(places, places + 1), 0
+    first, last = sorted((places[0], places[-1])) if places else (0, -1)
+    return slice(first, last + 1), slice(None, None, places.step)
 
 
 def check_counts(path: Path, n_bands: int, **lists: Any) -> None:
@@ -435,12 +430,6 @@ def _empty(shape: tuple[int, int, int], dtype: np.dtype[Any], axes: str) -> NDAr
     """Return an array (band, y, x) whose axes lie in memory as `axes` says, such as "yxb"."""
     in_file = [AXES.index(axis) for axis in axes]
     return np.empty([shape[axis] for axis in in_file], dtype).transpose(np.argsort(in_file))
-
-
-def _as_slice(places: NDArray[np.intp]) -> slice | NDArray[np.intp]:
-    """Return places that follow one another as a slice, which needs no copy."""
-    in_a_row = places.size > 0 and np.all(np.diff(places) == 1)
-    return slice(int(places[0]), int(places[-1]) + 1) if in_a_row else places
 
 
 def read_or_lazy(pixels: Pixels, chunks: Any) -> Any:
@@ -543,47 +532,50 @@ def stored_arrays(path: Path) -> list[Layer]:
     Axes come in the order in which the users of a format write them.
     """
     path = path.absolute()  # a lazy array may be read from another working folder
+    entries: list[tuple[str, tuple[int, ...], np.dtype[Any], tuple[int, ...] | None]] = []
     with reading(path):
+        # HDF5 files by MATLAB start with 512 bytes of their own
+        in_hdf5 = any(starts_with(path, HDF5, offset=offset) for offset in (0, 512))
         if path.suffix.lower() == ".npy":
             if not starts_with(path, b"\x93NUMPY"):
                 raise FileError(f"{path} is not a NumPy file. Save the array with numpy.save.")
             array = np.load(path, mmap_mode="r")
-            read: Callable[..., NDArray[Any]] = _read_npy
-            kind = "numpy"
-            entries: list[Any] = [("", array.shape, native_type(array.dtype), None)]
-        # HDF5 files by MATLAB start with 512 bytes of their own
-        elif any(starts_with(path, HDF5, offset=offset) for offset in (0, 512)):
+            kind, entries = "numpy", [("", array.shape, native_type(array.dtype), None)]
+        elif in_hdf5:
             check_heaps(path)
-            kind, read, entries = "matlab-hdf5", _read_matlab_hdf5, _matlab_hdf5_entries(path)
+            kind = "matlab-hdf5"
+            with open_hdf5(path) as file:
+                # not .items(), whose iterator keeps h5py locked after an error
+                for entry in (file[name] for name in list(file)):
+                    if isinstance(entry, h5py.Dataset) and entry.shape and _holds_numbers(entry):
+                        check_own(entry, path)
+                        chunks = entry.chunks and entry.chunks[::-1]  # axes are stored in reverse
+                        facts = entry.shape[::-1], native_type(entry.dtype), chunks
+                        entries.append((entry.name.strip("/"), *facts))
         else:
             _check_matrices(path)
             from scipy.io import whosmat  # noqa: PLC0415  (slow)
 
             # compressed as one piece, and of the type that MATLAB shows, not that of the packed one
-            kind, read = "matlab", _read_mat
+            kind = "matlab"
             entries = [
-                (name, shape, np.dtype(_MATLAB_TYPES[kept_as]), shape)
-                for name, shape, kept_as in whosmat(path)
-                if kept_as in _MATLAB_TYPES
+                (name, shape, np.dtype(_MATLAB_TYPES[stored_as]), shape)
+                for name, shape, stored_as in whosmat(path)
+                if stored_as in _MATLAB_TYPES
             ]
     length = path.stat().st_size
     return [
-        Layer(path, name, "", shape, dtype, kind, partial(read, path, name), chunks, length)
+        Layer(
+            path, name, "", shape, dtype, kind, partial(_READERS[kind], path, name), chunks, length
+        )
         for name, shape, dtype, chunks in entries
     ]
 
 
-def _matlab_hdf5_entries(path: Path) -> list[Any]:
-    """Return the arrays of a new .mat file, whose axes are stored in reverse."""
-    entries = []
-    with open_hdf5(path) as file:
-        for name in list(file):  # not .items(), whose iterator keeps h5py locked after an error
-            entry = file[name]
-            if isinstance(entry, h5py.Dataset) and entry.shape and _holds_numbers(entry):
-                check_own(entry, path)
-                chunks = entry.chunks and entry.chunks[::-1]
-                entries.append((name, entry.shape[::-1], native_type(entry.dtype), chunks))
-    return entries
+def _holds_numbers(entry: h5py.Dataset) -> bool:
+    """Tell whether an HDF5 entry is an array: MATLAB stores text and empty ones as numbers, too."""
+    text = entry.attrs.get("MATLAB_class", b"") in {b"char", "char"}
+    return entry.dtype.kind in "iufV" and not text and "MATLAB_empty" not in entry.attrs
 
 
 def _read_npy(path: Path, _name: str, key: tuple[slice, ...]) -> NDArray[Any]:
@@ -595,52 +587,40 @@ def _read_matlab_hdf5(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[
 
 
 def _read_mat(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[Any]:
-    from scipy.io import loadmat, whosmat  # noqa: PLC0415  (slow)
+    from scipy.io import loadmat  # noqa: PLC0415  (slow)
 
-    kept_as = next(kind for entry, _, kind in whosmat(path) if entry == name)
-    values = np.asarray(loadmat(path, variable_names=[name])[name][key])
-    check_real(values.dtype, path)
-    return values.astype(_MATLAB_TYPES[kept_as], copy=False)
+    return np.asarray(loadmat(path, variable_names=[name])[name][key])
+
+
+_READERS = {"numpy": _read_npy, "matlab-hdf5": _read_matlab_hdf5, "matlab": _read_mat}
 
 
 def _check_matrices(path: Path) -> None:
     """Raise where scipy would crash: at numbers of a type that MATLAB does not have."""
-    # "MAT-File Format", MathWorks: elements with a type and a length, matrices maybe deflated
+    # "MAT-File Format", MathWorks: elements with a type and a length, matrices maybe deflated. In a
+    # matrix of numbers, flags (4 words), sides and name come before the numbers; each has a type
+    # and a length, which fill one word if what follows fits into another.
     with path.open("rb") as stream:
-        mark = stream.read(128)[126:]
-        if mark not in _BYTE_ORDERS:  # of an older kind of files
-            return
-        while len(tag := stream.read(8)) == 8:
-            kind, length = np.frombuffer(tag, _BYTE_ORDERS[mark]).tolist()
+        order = _BYTE_ORDERS.get(stream.read(128)[126:])  # none in an older kind of files
+        while order is not None and len(tag := stream.read(8)) == 8:
+            kind, length = np.frombuffer(tag, order).tolist()
             start = stream.read(min(length, 4096))
             stream.seek(length - len(start), 1)
             if kind == _DEFLATED:
                 start = zlib.decompressobj().decompress(start, 4096)[8:]
-            words = np.frombuffer(start[: len(start) // 4 * 4], _BYTE_ORDERS[mark])
-            stated = _type_of_numbers(words)
-            if stated not in {None, *_NUMBERS}:
+            words = np.frombuffer(start[: len(start) // 4 * 4], order).tolist()
+            at = 4
+            for _ in ("sides", "name"):
+                if at + 1 < len(words):
+                    at += 2 if words[at] >> 16 else 2 + 2 * -(-words[at + 1] // 8)
+            if at >= len(words) or words[2] & 255 not in range(6, 16):  # text, a struct, a cell
+                continue
+            stated = words[at] & 0xFFFF if words[at] >> 16 else words[at]
+            if stated not in _NUMBERS:
                 raise FileError(
                     f"{path} is damaged: it holds numbers of the unknown type {stated}. Copy or "
                     "save it again."
                 )
-
-
-def _type_of_numbers(words: NDArray[np.uint32]) -> int | None:
-    """Return the type of the real part of a matrix of numbers, given how it begins."""
-    if words.size < 4 or words[2] & 255 not in range(6, 16):  # text, a struct, a cell
-        return None
-    at = 4  # behind the flags follow the sides and the name, small ones with their tag in a word
-    for _ in range(2):
-        if at + 2 > words.size:
-            return None
-        at += 2 if words[at] >> 16 else 2 + 2 * -(-int(words[at + 1]) // 8)
-    return int(words[at] & 0xFFFF if words[at] >> 16 else words[at]) if at < words.size else None
-
-
-def _holds_numbers(entry: h5py.Dataset) -> bool:
-    """Tell whether an HDF5 entry is an array: MATLAB stores text and empty ones as numbers, too."""
-    text = entry.attrs.get("MATLAB_class", b"") in {b"char", "char"}
-    return entry.dtype.kind in "iufV" and not text and "MATLAB_empty" not in entry.attrs
 
 
 def choose_array(
@@ -648,7 +628,7 @@ def choose_array(
 ) -> Layer:
     """Return the only array that could be the scene or the labels, or the one that was named."""
     named = [array for array in arrays if variable in {None, array.name}]
-    fitting = [a for a in named if a.ndim == n_axes and min(a.stored_shape) > 0]
+    fitting = [a for a in named if len(a.stored_shape) == n_axes and min(a.stored_shape) > 0]
     if n_axes == 2 and len(fitting) > 1:  # MATLAB keeps numbers and lists as matrices too
         fitting = [array for array in fitting if min(array.stored_shape) > 1] or fitting
     if not fitting:

@@ -18,7 +18,7 @@ from hsreject.io.grid import Grid, crs_name
 from hsreject.io.labels import open_labels, stated_classes
 from hsreject.io.lookup import LookupTable
 from hsreject.io.maps import open_map
-from hsreject.io.rasters.raster import raster_info, raster_source, read_pixels
+from hsreject.io.rasters.raster import raster_info, read_pixels
 from hsreject.io.remote import existing_scene
 from hsreject.io.scene import file_kind, open_scene
 from hsreject.io.vector import layer_info
@@ -93,7 +93,15 @@ def describe(
     with reading(file):
         kind = file_kind(file)
         if kind is Kind.VECTOR:
-            return _describe_features(file, variable)
+            info = layer_info(file, layer=variable)
+            rows = (
+                ("File", file.name),
+                ("Holds", f"{info.n_features} features ({info.geometry_type})"),
+                ("Layer", info.layer),
+                ("Reference system", crs_name(info.crs)),
+                ("Attributes", ", ".join(info.attributes) or "none"),
+            )
+            return Description(rows)
         if _holds_labels(file, kind, variable):
             labels = open_labels(file, variable=variable)
             return _describe_labels(labels, raster=file if kind is Kind.RASTER else None)
@@ -129,12 +137,10 @@ def _holds_labels(path: Path, kind: Kind, variable: str | None) -> bool:
         return False
     if kind is Kind.ARRAY:
         arrays = [array for array in stored_arrays(path) if variable in {None, array.name}]
-        return bool(arrays) and all(array.ndim == 2 for array in arrays)
-    info = raster_info(raster_source(path))
-    if info.n_bands != 1:
-        return False
-    if stated_classes(info.source).names:
-        return True
+        return bool(arrays) and all(len(array.stored_shape) == 2 for array in arrays)
+    info = raster_info(path)
+    if info.n_bands != 1 or stated_classes(info).names:
+        return info.n_bands == 1
     if info.dtype.kind not in "iu":
         return False
     values = np.unique(read_pixels(info))
@@ -186,7 +192,6 @@ def _describe_scene(
         ("Wavelengths", _range(cube, schema.WAVELENGTH)),
         ("Band widths", _range(cube, schema.FWHM)),
         ("Bad bands", bad),
-        _nodata(cube),
         *([("Masks", str(cube.attrs["masks"]))] if "masks" in cube.attrs else []),
         ("Scaling", str(cube.attrs.get("scaling", "none given"))),
         *content,
@@ -200,62 +205,41 @@ def _describe_labels(labels: xr.DataArray, *, raster: Path | None) -> Descriptio
     if raster and table == ClassTable.plain(table.values):
         guesses.append("One band of few whole numbers: described as labels, not as a scene.")
     counts = np.bincount(labels.values.ravel(), minlength=max(table.values, default=0) + 1)
-    classes = tuple(
-        ClassCount(value, name, color, int(counts[value]))
-        for value, name, color in zip(table.values, table.names, table.colors, strict=True)
-    )
+    entries = zip(table.values, table.names, table.colors, strict=True)
+    classes = tuple(ClassCount(*entry, int(counts[entry[0]])) for entry in entries)
     n_labelled = sum(entry.n_pixels for entry in classes)
-    share = f"{n_labelled} of {labels.size} pixels"
-    pixels = [("With reference", share)]
-    if raster and stated_classes(raster_source(raster)).names.get(0) == "rejected":
+    pixels = [("With reference", f"{n_labelled} of {labels.size} pixels")]
+    if raster and stated_classes(raster_info(raster)).names.get(0) == "rejected":
         whole = open_map(raster)
         n_missing = int((whole == schema.nodata_label(whole.dtype)).sum())
         pixels = [
-            ("With a class", share),
+            ("With a class", f"{n_labelled} of {labels.size} pixels"),
             ("Rejected", f"{labels.size - n_labelled - n_missing} pixels"),
             ("Without data", f"{n_missing} pixels"),
         ]
-    rows = (*_common(labels, "labels"), _nodata(labels), ("Classes", str(len(table))), *pixels)
+    rows = (*_common(labels, "labels"), ("Classes", str(len(table))), *pixels)
     return Description(rows, classes, tuple(guesses))
-
-
-def _describe_features(path: Path, layer: str | None) -> Description:
-    info = layer_info(path, layer=layer)
-    rows = (
-        ("File", path.name),
-        ("Holds", f"{info.n_features} features ({info.geometry_type})"),
-        ("Layer", info.layer),
-        ("Reference system", crs_name(info.crs)),
-        ("Attributes", ", ".join(info.attributes) or "none"),
-    )
-    return Description(rows)
 
 
 def _common(array: xr.DataArray, holds: str) -> list[tuple[str, str]]:
     """Return what is said of scenes and labels alike."""
-    attrs, stored = array.attrs, str(array.attrs["type_in_file"])
+    attrs, stored = array.attrs, np.dtype(array.attrs["type_in_file"])
     size = f"{array.sizes[schema.Y]} rows x {array.sizes[schema.X]} columns"
     if schema.BAND in array.sizes:
         size += f" x {array.sizes[schema.BAND]} bands"
+    kind = str(stored) if stored == array.dtype else f"{stored} in the file, {array.dtype} as read"
+    nodata = attrs.get("nodata_in_file", "none given")
+    whole = stored.kind in "iu" and not isinstance(nodata, str)
     return [
         ("File", str(attrs["source"])),
         ("Holds", holds),
         *([("Product", str(attrs["product"]))] if "product" in attrs else []),
         ("Format", str(attrs["format"])),
         ("Size", size),
-        (
-            "Type",
-            stored if stored == array.dtype else f"{stored} in the file, {array.dtype} as read",
-        ),
+        ("Type", kind),
         *_place(array),
+        ("Nodata value", str(int(nodata) if whole else nodata)),
     ]
-
-
-def _nodata(array: xr.DataArray) -> tuple[str, str]:
-    value = array.attrs.get("nodata_in_file", "none given")
-    if np.dtype(array.attrs["type_in_file"]).kind in "iu" and not isinstance(value, str):
-        value = int(value)
-    return "Nodata value", str(value)
 
 
 def _place(array: xr.DataArray) -> list[tuple[str, str]]:

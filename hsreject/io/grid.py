@@ -68,19 +68,15 @@ class Grid:
         try:
             corner = self.transform if transform is None else Affine(*map(float, transform[:6]))
             system = self.crs if crs is None else CRS.from_user_input(crs)
+            by_gdal = corner.a and corner.d and corner.c == corner.e == 0
+            if by_gdal or not (corner.determinant and np.isfinite(corner[:6]).all()):
+                raise ValueError("these numbers span no area, or are in GDAL's order")
         except (TypeError, ValueError, CRSError) as error:
             raise InputError(
-                f"transform {transform!r} must be six numbers (a, b, c, d, e, f) and crs {crs!r} a "
-                "reference system, such as 'EPSG:32633', WKT, or a CRS of rasterio or pyproj "
-                f"({str(error).rstrip('.')})."
+                f"transform {transform!r} must be six numbers (a, b, c, d, e, f) with x = a column "
+                f"+ b row + c, as affine.Affine.from_gdal makes them of GDAL's, and crs {crs!r} a "
+                f"reference system, such as 'EPSG:32633' or WKT ({str(error).rstrip('.')})."
             ) from error
-        by_gdal = corner.a and corner.d and corner.c == corner.e == 0
-        if by_gdal or corner.is_degenerate or not np.isfinite(corner[:6]).all():
-            raise InputError(
-                "transform must be six numbers that span an area, (a, b, c, d, e, f) with "
-                f"x = a column + b row + c (got {transform!r}). GDAL's order is turned with "
-                "affine.Affine.from_gdal(*numbers)."
-            )
         return replace(self, transform=corner, crs=system)
 
     @property
@@ -106,8 +102,20 @@ class Grid:
         """
         if self.crs is None or not (self.crs.is_projected or self.crs.is_geographic):
             return None
-        rows, columns = (_spread(size) for size in (self.height, self.width))
-        areas = self._ellipsoidal_areas(rows, columns)
+        # up to 33 places from the first to the last, at least two to go between
+        rows, columns = (
+            np.unique(np.linspace(0, max(size - 1, 1), min(size + 1, 33)).astype(np.intp))
+            for size in (self.height, self.width)
+        )
+        row, column = (grid.reshape(-1, 1) for grid in np.meshgrid(rows, columns, indexing="ij"))
+        across, down = np.array([[0, 1, 1, 0], [0, 0, 1, 1]])
+        places = transformed(self.transform, (column + across, row + down))
+        system = pyproj.CRS.from_wkt(self.crs.to_wkt())
+        geodesic = pyproj.Transformer.from_crs(system, system.geodetic_crs, always_xy=True)
+        geod = system.get_geod() or pyproj.Geod(ellps="WGS84")
+        corners = zip(*geodesic.transform(*places), strict=True)
+        hectares = [geod.polygon_area_perimeter(x, y)[0] / 10_000 for x, y in corners]
+        areas = np.abs(hectares).reshape(rows.size, columns.size)
         nominal = self.pixel_hectares
         if nominal is not None and np.abs(areas / nominal - 1).max() < _TRUE_TO_SCALE:
             return np.full((1, 1), nominal)
@@ -115,20 +123,6 @@ class Grid:
         if np.ptp(areas, axis=1).max() <= _SAME_AREA * areas.max():
             return np.asarray(along_rows[:, :1])
         return np.asarray(interp1d(columns, along_rows, axis=1)(np.arange(self.width)))
-
-    def _ellipsoidal_areas(
-        self, rows: NDArray[np.intp], columns: NDArray[np.intp]
-    ) -> NDArray[np.float64]:
-        """Return the hectares of the pixels where some rows and columns meet."""
-        system = pyproj.CRS.from_wkt(self.crs.to_wkt())  # type: ignore[union-attr]
-        geodesic = pyproj.Transformer.from_crs(system, system.geodetic_crs, always_xy=True)
-        row, column = (grid.ravel() for grid in np.meshgrid(rows, columns, indexing="ij"))
-        a, b, c, d, e, f = self.transform[:6]
-        down, across = row[:, None] + [0, 0, 1, 1], column[:, None] + [0, 1, 1, 0]
-        corners = geodesic.transform(a * across + b * down + c, d * across + e * down + f)
-        geod = system.get_geod() or pyproj.Geod(ellps="WGS84")
-        areas = [geod.polygon_area_perimeter(x, y)[0] for x, y in zip(*corners, strict=True)]
-        return np.abs(areas).reshape(rows.size, columns.size) / 10_000
 
     @property
     def rotated(self) -> bool:
@@ -206,11 +200,6 @@ class Grid:
         return f"{size}, {pixel} from ({c:.12g}, {f:.12g}){askew}, in {crs_name(self.crs)}"
 
 
-def _spread(size: int) -> NDArray[np.intp]:
-    """Return up to 33 places from the first to the last of `size`, at least two to go between."""
-    return np.unique(np.linspace(0, max(size - 1, 1), min(size + 1, 33)).astype(np.intp))
-
-
 def _stored_transform(array: xr.DataArray) -> Affine | None:
     """Return the transform that an array carries, moved to its first pixel; None if outdated.
 
@@ -232,13 +221,10 @@ def _stored_transform(array: xr.DataArray) -> Affine | None:
             f"The transform of the array, {tuple(stored)[:6]}, cannot be inverted. Write one that "
             "can with array.rio.write_transform(...)."
         )
-    corner = transformed(stored, (round(column - 0.5), round(row - 0.5)))
-    moved = Affine(stored.a, stored.b, corner[0], stored.d, stored.e, corner[1])
-    last_pixel = array.sizes[X] - 0.5, array.sizes[Y] - 0.5
-    off = [
-        np.subtract(transformed(~moved, centre), pixel)
-        for centre, pixel in ((first, (0.5, 0.5)), (last, last_pixel))
-    ]
+    x, y = transformed(stored, (round(column - 0.5), round(row - 0.5)))
+    moved = Affine(stored.a, stored.b, x, stored.d, stored.e, y)
+    pixels = ((first, (0.5, 0.5)), (last, (array.sizes[X] - 0.5, array.sizes[Y] - 0.5)))
+    off = [np.subtract(transformed(~moved, centre), pixel) for centre, pixel in pixels]
     return moved if np.abs(off).max() < _SAME_PIXEL else None
 
 
@@ -253,10 +239,8 @@ def transformed(transform: Affine, point: tuple[Any, Any]) -> tuple[Any, Any]:
 
 def same_crs(first: CRS, second: CRS) -> bool:
     """Tell whether two reference systems are one, whether or not both carry the EPSG code."""
-    if first == second:
-        return True
     code = first.to_epsg()
-    return code is not None and code == second.to_epsg()
+    return bool(first == second) or (code is not None and code == second.to_epsg())
 
 
 def crs_name(crs: CRS | None) -> str:
@@ -275,9 +259,6 @@ def quiet_without_place() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotGeoreferencedWarning)
         yield
-
-
-# The place that a raster file states.
 
 
 def grid_of_file(dataset: Any, path: Path) -> Grid:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -24,10 +24,9 @@ from hsreject.io.arrays import Kind, choose_array, stored_arrays
 from hsreject.io.grid import Grid
 from hsreject.io.lookup import LookupTable
 from hsreject.io.rasters.raster import (
-    RasterSource,
+    RasterInfo,
     raster_info,
     raster_notes,
-    raster_source,
     read_pixels,
     virtual_raster,
 )
@@ -48,10 +47,9 @@ _NOT_A_CLASS = {
 }  # fmt: skip
 _OFTEN_NODATA = {255, 32767, 65535, -1, -99, -128, -999, -9999, -32768}
 _MOST_USUAL = 127  # classes beyond are numerous enough to reach 255 by themselves
-# Usage codes of GDAL's raster attribute table, and titles of columns without one.
-_NAME, _MIN_MAX = "2", "5"
-_VALUE_COLUMNS = {"value", "values", "class_value"}
-_NAME_COLUMNS = {"class_name", "classname", "class", "name", "names", "category", "label"}
+# Usage codes of the columns of GDAL's raster attribute table, and titles of those without one.
+_VALUE_COLUMN = ("5", {"value", "values", "class_value"})
+_NAME_COLUMN = ("2", {"class_name", "classname", "class", "name", "names", "category", "label"})
 
 
 def open_labels(
@@ -76,8 +74,7 @@ def open_labels(
         The scene (or any map on its grid) that the labels belong to. Vector features need it. For a
         scene in sensor geometry, labels with a place are brought there by its lookup table.
     align : {"exact", "nearest"}
-        Labels on another grid than `like` are refused ("exact") or brought onto it by nearest
-        neighbour ("nearest").
+        Whether labels on another grid are refused, or brought onto it by nearest neighbour.
     attribute : str, optional
         Which attribute of vector features holds the class: whole numbers, or names.
     names : mapping or sequence of str, optional
@@ -128,12 +125,13 @@ def open_labels(
         if nodata is None and kind is not Kind.VECTOR:
             _ask_about_odd_values(stored, {**stored.classes.names, **named}, file)
         values, grid = label_values(stored.values, path=file, nodata=nodata), stored.grid
-        notes = stored.notes
+        notes = [*stored.notes]
         if lookup is not None and not grid.georeferenced:  # rows and columns are the sensor's
             lookup, target = None, Grid.of(like)  # type: ignore[arg-type]
         if target is not None:
-            values, grid, more = _on_grid(values, grid, target, how=align, path=file)
+            values, more = _on_grid(values, grid, target, how=align, path=file)
             notes += more
+            grid = target if target.georeferenced else grid
     polygons = stored.polygons
     if lookup is not None:
         values = lookup.to_sensor(values)
@@ -145,16 +143,10 @@ def open_labels(
         labels = labels.assign_coords({schema.POLYGON: (schema.MAP_DIMS, polygons)})
     table, more = _class_table(values, stored.classes, named, path=file)
     notes += more
-    labels = schema.attach_classes(labels, table).assign_attrs(
-        source=file.name,
-        format=stored.format,
-        type_in_file=str(stored.dtype),
-        **stored.classes.group_attrs,
-    )
-    if stored.nodata is not None:
-        labels.attrs["nodata_in_file"] = stored.nodata
+    labels = schema.attach_classes(labels, table)
+    labels.attrs |= {"source": file.name, **stored.attrs, **stored.classes.group_attrs}
     if notes:
-        labels.attrs["guesses"] = list(notes)
+        labels.attrs["guesses"] = notes
     return grid.attach(labels) if lookup is None else lookup.attach(labels)
 
 
@@ -181,40 +173,40 @@ class StatedClasses:
         return ClassTable.from_names(texts, values=plain.values, colors=colors)
 
 
-@dataclass(frozen=True, eq=False)
-class _StoredLabels:
+class _StoredLabels(NamedTuple):
     """Labels as they are in the file, before they are checked."""
 
     values: NDArray[Any]
-    dtype: np.dtype[Any]
     grid: Grid
-    format: str
-    classes: StatedClasses = field(default_factory=StatedClasses)
-    nodata: float | None = None
-    notes: tuple[str, ...] = ()
+    attrs: dict[str, Any]
+    classes: StatedClasses
+    notes: Sequence[str]
     polygons: NDArray[np.int32] | None = None  # of features: the number of each pixel's, 0 for none
 
 
 def _read_raster(path: Path) -> _StoredLabels:
-    info = raster_info(raster_source(path))
+    info = raster_info(path)
     if info.n_bands != 1:
         raise FileError(
             f"{path} has {info.n_bands} bands, but labels have one. "
             "Open a scene with open_scene, or extract the band that holds the labels."
         )
-    stated = stated_classes(info.source, nodata=info.nodata)
-    values, notes = read_pixels(info)[0], tuple(raster_notes(info))
-    return _StoredLabels(values, info.dtype, info.grid, info.driver, stated, info.nodata, notes)
+    stated = stated_classes(info, nodata=info.nodata)
+    attrs: dict[str, Any] = {"format": info.driver, "type_in_file": str(info.dtype)}
+    if info.nodata is not None:
+        attrs["nodata_in_file"] = info.nodata
+    return _StoredLabels(read_pixels(info)[0], info.grid, attrs, stated, [*raster_notes(info)])
 
 
 def _read_array(path: Path, variable: str | None) -> _StoredLabels:
     arrays = stored_arrays(path)
     array = choose_array(arrays, path=path, n_axes=2, what="labels", variable=variable)
     only = f"The labels are '{array.name}', the only array that could be."
-    notes = (only,) if variable is None and len(arrays) > 1 else ()
+    notes = [only] if variable is None and len(arrays) > 1 else []
     height, width = array.stored_shape
     grid = Grid(height, width, Affine.identity())
-    return _StoredLabels(array.whole(), array.dtype, grid, array.format, notes=notes)
+    attrs = {"format": array.format, "type_in_file": str(array.dtype)}
+    return _StoredLabels(array.whole(), grid, attrs, StatedClasses(), notes)
 
 
 def _read_features(
@@ -231,8 +223,8 @@ def _read_features(
     numbers, named, notes = number_classes(features.classes, names, path=path)
     burnt, polygons, more = burn(features, numbers, grid, path=path)
     notes = (*features.notes, *notes, *more)
-    stated = StatedClasses(named)
-    return _StoredLabels(burnt, burnt.dtype, grid, "vector", stated, notes=notes, polygons=polygons)
+    attrs = {"format": "vector", "type_in_file": str(burnt.dtype)}
+    return _StoredLabels(burnt, grid, attrs, StatedClasses(named), notes, polygons)
 
 
 def label_values(
@@ -257,8 +249,7 @@ def label_values(
     if lowest < 0 or highest >= schema.nodata_label(np.uint16):
         raise FileError(
             f"{path}: labels must lie between 0 and {schema.nodata_label(np.uint16) - 1} (found "
-            f"{lowest} to {highest}). Pass nodata=VALUE if one of them means no "
-            "reference."
+            f"{lowest} to {highest}). Pass nodata=VALUE if one of them means no reference."
         )
     whole = values.astype(dtype or schema.label_dtype(int(highest)))
     if values.dtype.kind == "f" and not np.array_equal(whole, values):
@@ -272,7 +263,7 @@ def _ask_about_odd_values(stored: _StoredLabels, names: Mapping[int, str], path:
     values, counts = np.unique(stored.values, return_counts=True)
     n_pixels = dict(zip(values.tolist(), counts.tolist(), strict=True))
     n_negative = sum(value < 0 for value in n_pixels)
-    if stored.dtype == np.int8 and n_negative > 1:
+    if stored.attrs["type_in_file"] == "int8" and n_negative > 1:
         raise FileError(
             f"{path}: its labels are stored as int8, and {n_negative} of the values are negative: "
             "classes above 127 have wrapped around. Store them as uint8 or uint16."
@@ -293,28 +284,22 @@ def _ask_about_odd_values(stored: _StoredLabels, names: Mapping[int, str], path:
 
 
 def _on_grid(
-    values: NDArray[Any],
-    grid: Grid,
-    target: Grid,
-    *,
-    how: Literal["exact", "nearest"],
-    path: Path,
-) -> tuple[NDArray[Any], Grid, tuple[str, ...]]:
-    """Return labels on the grid of a scene, no reference outside of them, that grid, and notes."""
-    fits = grid.fits(target)
-    if not fits and not (grid.georeferenced and target.georeferenced):
-        raise InputError(
-            f"The labels {path} ({grid}) do not fit the scene ({target}), and cannot be aligned "
-            "unless both have a place on a map. Crop the labels to the rows and columns of the "
-            "scene."
-        )
-    notes: tuple[str, ...] = ()
+    values: NDArray[Any], grid: Grid, target: Grid, *, how: str, path: Path
+) -> tuple[NDArray[Any], list[str]]:
+    """Return labels on the grid of a scene, no reference outside of them, and notes."""
+    notes = []
     if target.georeferenced and not grid.georeferenced:
-        notes = (f"{path.name} has no place on a map: its pixels are those of the scene.",)
+        notes.append(f"{path.name} has no place on a map: its pixels are those of the scene.")
     elif grid.crs is None and target.crs is not None:
-        notes = (f"{path.name} has no reference system: taken for that of the scene.",)
-    if fits:
-        return values, target if target.georeferenced else grid, notes
+        notes.append(f"{path.name} has no reference system: taken for that of the scene.")
+    if grid.fits(target):
+        return values, notes
+    both = f"the labels have {grid}; the scene has {target}"
+    if not (grid.georeferenced and target.georeferenced):
+        raise InputError(
+            f"The labels {path} do not fit the scene, and cannot be aligned unless both have a "
+            f"place on a map: {both}. Crop the labels to the rows and columns of the scene."
+        )
     aligned = np.full((target.height, target.width), schema.NO_REFERENCE, dtype=values.dtype)
     crs = grid.crs or target.crs
     reproject(
@@ -329,27 +314,22 @@ def _on_grid(
     )
     if values.any() and not aligned.any():
         raise InputError(
-            f"The labels {path} do not overlap the scene where they have a class: the labels have "
-            f"{grid}; the scene has {target}."
+            f"The labels {path} do not overlap the scene where they have a class: {both}."
         )
     if how == "exact":  # the advice would not help labels of another place
         raise InputError(
-            f"The labels {path} lie on another grid than the scene: the labels have {grid}; the "
-            f"scene has {target}. Pass align='nearest' to bring them onto the grid of the scene."
+            f"The labels {path} lie on another grid than the scene: {both}. Pass align='nearest' "
+            "to bring them onto the grid of the scene."
         )
-    return aligned, target, notes
+    return aligned, notes
 
 
 # Names and colours of the classes.
 
 
 def _class_table(
-    values: NDArray[Any],
-    stated: StatedClasses,
-    names: Mapping[int, str],
-    *,
-    path: Path,
-) -> tuple[ClassTable, tuple[str, ...]]:
+    values: NDArray[Any], stated: StatedClasses, names: Mapping[int, str], *, path: Path
+) -> tuple[ClassTable, list[str]]:
     """Return the table of the classes that are named, or of those that occur, and notes."""
     there = [int(value) for value in np.unique(values) if value != schema.NO_REFERENCE]
     named = dict(names) or dict(stated.names)
@@ -370,7 +350,7 @@ def _class_table(
     if len(set(texts)) < len(texts):
         notes.append("Some classes have the same name: their value was added to it.")
         named = {v: f"{n} ({v})" if texts.count(n) > 1 else n for v, n in named.items()}
-    return stated.table(set(named or there), names=named), tuple(notes)
+    return stated.table(set(named or there), names=named), notes
 
 
 def _listed(values: list[int]) -> str:
@@ -378,13 +358,14 @@ def _listed(values: list[int]) -> str:
     return shown if len(values) <= 20 else f"{shown}, ... {values[-1]}"
 
 
-def stated_classes(source: RasterSource, *, nodata: float | None = None) -> StatedClasses:
+def stated_classes(info: RasterInfo, *, nodata: float | None = None) -> StatedClasses:
     """Return the class names and colours of a raster's first band; `nodata` is not a class.
 
     GDAL has them in many forms (ENVI `class names`, GeoTIFF category names, attribute tables), but
     writes all of them in the same words into a virtual raster: that is what is read here.
     """
-    band = ET.fromstring(virtual_raster(source)).find("VRTRasterBand")  # noqa: S314  by GDAL
+    virtual = virtual_raster(info.name, info.driver)
+    band = ET.fromstring(virtual).find("VRTRasterBand")  # noqa: S314  by GDAL
     if band is None:
         return StatedClasses()
     names = dict(enumerate(e.text or "" for e in band.iterfind("CategoryNames/Category")))
@@ -415,9 +396,8 @@ def _attribute_table(table: ET.Element) -> dict[int, str]:
         for column in table.iterfind("FieldDefn")
     ]
     value_at, name_at = (
-        next((place for place, (use, title) in enumerate(columns) if use == usage), None)
-        or next((place for place, (_, title) in enumerate(columns) if title in titles), None)
-        for usage, titles in ((_MIN_MAX, _VALUE_COLUMNS), (_NAME, _NAME_COLUMNS))
+        next((n for n, (use, title) in enumerate(columns) if use == usage or title in titles), None)
+        for usage, titles in (_VALUE_COLUMN, _NAME_COLUMN)
     )
     names: dict[int, str] = {}
     for row in table.iterfind("Row"):

@@ -54,12 +54,11 @@ class LookupTable:
     path: Path  # the HDF5 file that holds the table
     # its arrays (y, x) on the grid of the map: row and column of the sensor, counted from 1; of a
     # swath, its arrays (y, x) of the sensor: latitude and longitude of its pixels
-    row_name: str
-    column_name: str
-    infilled: bool  # whether a negative number points at a pixel, too: one that fills a gap
+    names: tuple[str, str]
     grid: Grid  # the map
     rows: NDArray[np.integer]  # which rows and columns of the sensor an image shows, from 0
     columns: NDArray[np.integer]
+    infilled: bool = False  # whether a negative number points at a pixel, too: one fills a gap
     swath: bool = False  # whether the file has latitude and longitude instead of a table
 
     @classmethod
@@ -70,16 +69,16 @@ class LookupTable:
         stated = json.loads(str(array.coords[LOOKUP_TABLE].values))
         crs = CRS.from_wkt(stated["crs"]) if stated["crs"] else None
         (height, width), transform = stated["shape"], Affine.from_gdal(*stated["transform"])
-        rows, columns = (array.coords[name].values for name in (SENSOR_ROW, SENSOR_COLUMN))
-        path, (row_name, column_name) = as_path(stated["path"]), stated["names"]
-        grid, how = Grid(height, width, transform, crs), stated["infilled"]
-        return cls(path, row_name, column_name, how, grid, rows, columns, stated["swath"])
+        grid = Grid(height, width, transform, crs)
+        shown = (array.coords[name].values for name in (SENSOR_ROW, SENSOR_COLUMN))
+        how = {name: stated[name] for name in ("infilled", "swath")}
+        return cls(as_path(stated["path"]), stated["names"], grid, *shown, **how)
 
     def attach(self, array: xr.DataArray) -> xr.DataArray:
         """Return an image of these rows and columns with what leads back to the table."""
         stated = {
             "path": str(self.path),
-            "names": (self.row_name, self.column_name),
+            "names": self.names,
             "infilled": self.infilled,
             "swath": self.swath,
             "shape": (self.grid.height, self.grid.width),
@@ -98,7 +97,7 @@ class LookupTable:
     def _sources(self) -> tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]]:
         """Which pixels of the map (y, x) show a pixel of the image; its row and column there."""
         with open_hdf5(existing_scene(self.path)) as file:
-            stored = [np.asarray(file[name][()]) for name in (self.row_name, self.column_name)]
+            stored = [np.asarray(file[name][()]) for name in self.names]
         if self.swath:
             stored = _nearest(stored[0], stored[1], self.grid)
         shown = np.ones((self.grid.height, self.grid.width), dtype=bool)
@@ -149,12 +148,7 @@ class LookupTable:
 
 
 def located_table(
-    rows: h5py.Dataset,
-    columns: h5py.Dataset,
-    grid: Located,
-    layer: Layer,
-    *,
-    infilled: bool,
+    rows: h5py.Dataset, columns: h5py.Dataset, grid: Located, layer: Layer, *, infilled: bool
 ) -> Located:
     """Return the table that an open product holds, if its map has a place."""
     if rows.shape != columns.shape:
@@ -166,7 +160,7 @@ def located_table(
         return grid
     down, across = map(np.arange, layer.shape[1:])
     names = rows.name, columns.name
-    table = LookupTable(layer.path, *names, infilled, grid.place, down, across)
+    table = LookupTable(layer.path, names, grid.place, down, across, infilled=infilled)
     return Located(table, grid.notes)
 
 
@@ -192,8 +186,7 @@ def located_swath(group: Mapping[str, h5py.Dataset], layer: Layer) -> Located:
     )
     down, across = map(np.arange, layer.shape[1:])
     places = arrays[0].name, arrays[1].name
-    table = LookupTable(layer.path, *places, False, grid, down, across, swath=True)  # noqa: FBT003
-    return Located(table, (note,))
+    return Located(LookupTable(layer.path, places, grid, down, across, swath=True), (note,))
 
 
 def _onto_plane(

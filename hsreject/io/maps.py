@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
@@ -25,7 +25,7 @@ from hsreject.io.labels import label_values, open_labels, stated_classes
 from hsreject.io.lookup import on_the_map
 from hsreject.io.rasters import geotiff
 from hsreject.io.rasters.geotiff import CategoryTable
-from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_source, read_pixels
+from hsreject.io.rasters.raster import RasterInfo, raster_info, read_pixels
 from hsreject.io.remote import existing_scene
 from hsreject.io.scene import file_kind, open_scene
 from hsreject.progress import ProgressCallback, no_progress
@@ -51,28 +51,24 @@ def write_map(
     """Write a map that GIS programs open with its classes, colours and place.
 
     It is a Cloud-Optimised GeoTIFF (tiled, compressed, with overviews). Beside it lie the names of
-    the classes, where GDAL looks for them (``.tif.aux.xml``), and the style of QGIS (``.qml``):
-    exactly the classes and what is rejected, or for a float map (y, x) a perceptual ramp over its
-    range. A style of this name that QGIS has saved is kept. ``.img``, ``.dat`` or ``.bsq`` make an
-    ENVI file with a header. The file appears under its name only when it is complete.
+    the classes for GDAL (``.tif.aux.xml``), and a style for QGIS (``.qml``): the classes and what
+    is rejected, or for a float map (y, x) a ramp over its range. A style that QGIS has saved is
+    kept. ``.img``, ``.dat`` or ``.bsq`` make an ENVI file with a header. The file appears under its
+    name only when it is complete.
 
     Parameters
     ----------
     array : DataArray or array, dims (y, x) or (category, y, x)
         Integers are labels: the class table in the attributes gives names and colours, 0 is called
-        what `schema.zero_meaning` says (rejected, no reference), `schema.nodata_label` is no data
-        and transparent. Booleans are written as 0 and 1. Floats (confidence, probability) have NaN
-        for no data. Lazy arrays are computed and written block by block. A map in the geometry of
-        a sensor is ortho-rectified with the lookup table of its product: the nearest pixel, gaps as
-        no data.
+        what `schema.zero_meaning` says, `schema.nodata_label` is no data. Booleans are written as 0
+        and 1. Floats (confidence, probability) have NaN for no data. Lazy arrays are computed and
+        written block by block. A map in the geometry of a sensor is ortho-rectified with the lookup
+        table of its product: the nearest pixel, gaps as no data.
     path : path
         The file to make; its folder must exist.
-    transform : Affine or six numbers, optional
-        From (column, row) of a pixel's corner to map coordinates, as in rasterio; by default what
-        the array says.
-    crs : optional
-        The reference system, anything that rasterio takes, such as "EPSG:32633"; by default what
-        the array says.
+    transform, crs : optional
+        Six numbers from (column, row) of a pixel's corner to map coordinates, as in rasterio, and
+        the reference system, such as "EPSG:32633"; by default what the array says.
     classes : ClassTable, mapping or names, optional
         Names of the classes 1, 2, ..., or of values; a mapping may also say what 0 means. By
         default what the array says.
@@ -117,11 +113,7 @@ def write_map(
     return Path(path)
 
 
-def _described(
-    array: xr.DataArray,
-    classes: ClassTable | Mapping[int, str] | Sequence[str] | None,
-    nodata: float | None,
-) -> xr.DataArray:
+def _described(array: xr.DataArray, classes: Any, nodata: float | None) -> xr.DataArray:
     """Return a map with the classes and the nodata value that a caller gave."""
     if isinstance(classes, Mapping) and 0 in classes:
         array = array.assign_attrs({schema.ZERO_MEANING: str(classes[0])})
@@ -161,37 +153,30 @@ def write_maps(
     rasters = [replace(raster, tags={**raster.tags, **(tags or {})}) for raster in rasters]
     for path, raster in zip(targets, rasters, strict=True):
         if path.suffix.lower() in geotiff.ENVI_SUFFIXES:
-            geotiff.check_envi(raster)
+            geotiff.check_envi(raster, path)
         elif path.suffix.lower() not in {".tif", ".tiff"}:
             raise InputError(
                 f"Cannot tell the format of '{path.name}'. A map may end in .tif, or for ENVI in "
                 f"{', '.join(geotiff.ENVI_SUFFIXES)}; a dataset (.nc) is written by write_dataset."
             )
     with ExitStack() as stack:
-        finals = [
-            stack.enter_context(
-                replacing(path, side_files=geotiff.side_files(path, raster), overwrite=overwrite)
-            )
-            for path, raster in zip(targets, rasters, strict=True)
-        ]
-        stack.enter_context(_failures_of_gdal(targets[0]))
-        check_space(targets[0], sum(geotiff.stored_size(raster) for raster in rasters))
+        finals = []
+        for path, raster in zip(targets, rasters, strict=True):
+            sides = geotiff.side_files(path, raster)
+            place = replacing(path, side_files=sides, overwrite=overwrite)
+            finals.append(stack.enter_context(place))
+        check_space(targets[0], sum(raster.stored_size for raster in rasters))
         plain = [path.with_name("plain.tmp") for path in finals]
-        geotiff.store(rasters, plain, progress=progress)
-        for raster, source, path in zip(rasters, plain, finals, strict=True):
-            geotiff.finish(raster, source, path)
-
-
-@contextmanager
-def _failures_of_gdal(path: Path) -> Iterator[None]:
-    """Say in our words that GDAL could not write; it does not say why, so state the free space."""
-    try:
-        yield
-    except (RasterioError, CPLE_BaseError, SystemError) as error:  # all come through rasterio
-        cause = str(error.__cause__ or error).partition(". ")[0]
-        raise FileError(
-            f"Could not write {path}: GDAL gave up ({cause}; {free_space(path.parent)})."
-        ) from error
+        try:
+            geotiff.store(rasters, plain, progress=progress)
+            for raster, source, path in zip(rasters, plain, finals, strict=True):
+                geotiff.finish(raster, source, path)
+        except (RasterioError, CPLE_BaseError, SystemError) as error:  # all come through rasterio
+            cause = str(error.__cause__ or error).partition(". ")[0]  # not that a disk is full
+            raise FileError(
+                f"Could not write {targets[0]}: GDAL gave up ({cause}; "
+                f"{free_space(targets[0].parent)})."
+            ) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,6 +192,13 @@ class Raster:
     # how QGIS draws bands beside the first: classes, or a ramp from one value to another
     styles: Mapping[str, CategoryTable | tuple[float, float]] = field(default_factory=dict)
 
+    @property
+    def stored_size(self) -> int:
+        """How many bytes it may take on the disk: whole tiles."""
+        count, height, width = self.bands.shape
+        tiles = -(-height // geotiff.TILE) * -(-width // geotiff.TILE)
+        return int(count * tiles * geotiff.TILE**2 * self.bands.dtype.itemsize)
+
     @classmethod
     def from_array(cls, array: xr.DataArray) -> Raster:
         """Return a label map, a truth map, a float map (y, x) or a field (category, y, x)."""
@@ -216,7 +208,11 @@ class Raster:
         )
         if not array.size:
             raise InputError(f"The map to write is empty (its shape is {array.shape}).")
-        array = on_the_map(_truth_map(array) if array.dtype.kind == "b" and not field else array)
+        if array.dtype.kind == "b" and not field:
+            name = str(array.name or "true")
+            labels = array.astype(np.uint8).assign_attrs({schema.ZERO_MEANING: f"not {name}"})
+            array = schema.attach_classes(labels, ClassTable.from_names([name]))
+        array = on_the_map(array)
         categories, nodata = None, np.nan
         names: tuple[str, ...] = (str(array.name or ""),)
         if array.dtype.kind == "f":
@@ -238,12 +234,6 @@ class Raster:
         comment = str(array.attrs.get("comment", ""))
         tags = {"comment": comment} if comment else {}
         return cls(bands, nodata, names, categories, Grid.of(array), tags)
-
-
-def _truth_map(array: xr.DataArray) -> xr.DataArray:
-    name = str(array.name or "true")
-    labels = array.astype(np.uint8).assign_attrs({schema.ZERO_MEANING: f"not {name}"})
-    return schema.attach_classes(labels, ClassTable.from_names([name]))
 
 
 # Maps that were written.
@@ -281,27 +271,25 @@ def open_map(path: str | PathLike[str], *, chunks: Any = None) -> xr.DataArray:
 
 
 def _read_map(path: Path, chunks: Any) -> xr.DataArray:
-    info = raster_info(raster_source(path))
+    info = raster_info(path)
     bands = read_pixels(info, chunks=chunks)
     if info.dtype.kind == "f":
         return info.grid.attach(_field(bands, info))
     if info.n_bands != 1:
         raise FileError(f"{path} has {info.n_bands} bands of integers, but a label map has one.")
-    stated = stated_classes(info.source)
-    named = {value: name for value, name in stated.names.items() if value > 0}
+    stated = stated_classes(info)
+    classes = {value for value in stated.names if value > 0}
     if chunks is None:  # the type of the file, unless nodata has no room in it
-        largest = max(int(np.nanmax(bands, initial=0)), *named, 0)
+        largest = max(int(np.nanmax(bands, initial=0)), *classes, 0)
         dtype = info.dtype if info.dtype == np.uint16 else schema.label_dtype(largest)
         values = label_values(bands[0], path=path, keep_missing=True, dtype=dtype)
+        classes |= set(np.unique(values).tolist()) - {0, schema.nodata_label(dtype)}
     else:  # no looking at values: uint8 only if they cannot take the place of nodata
         roomy = info.dtype == np.uint8 and info.nodata == schema.nodata_label(np.uint8)
         dtype = np.dtype(np.uint8 if roomy else np.uint16)
         encode = partial(label_values, path=path, keep_missing=True, dtype=dtype)
         values = bands[0].map_blocks(encode, dtype=dtype)
-    labels = xr.DataArray(values, dims=schema.MAP_DIMS).rename(info.bands[0].name or None)
-    # the classes that the file names and, unless it is lazy, those that occur
-    occurring = [] if chunks is not None else np.unique(values).tolist()
-    classes = (set(occurring) - {0, schema.nodata_label(dtype)}) | set(named)
+    labels = xr.DataArray(values, dims=schema.MAP_DIMS).rename(info.names[0] or None)
     labels = schema.attach_classes(labels, stated.table(classes)).assign_attrs(stated.group_attrs)
     if stated.names.get(0):
         labels.attrs[schema.ZERO_MEANING] = stated.names[0]
@@ -310,11 +298,10 @@ def _read_map(path: Path, chunks: Any) -> xr.DataArray:
 
 def _field(bands: NDArray[Any], info: RasterInfo) -> xr.DataArray:
     if info.n_bands == 1:
-        return xr.DataArray(bands[0], dims=schema.MAP_DIMS).rename(info.bands[0].name or None)
+        return xr.DataArray(bands[0], dims=schema.MAP_DIMS).rename(info.names[0] or None)
     values = list(range(1, info.n_bands + 1))
-    names = [band.name for band in info.bands]
-    distinct = all(names) and len(set(names)) == info.n_bands
-    table = ClassTable.from_names(names) if distinct else ClassTable.plain(values)
+    distinct = all(info.names) and len(set(info.names)) == info.n_bands
+    table = ClassTable.from_names(info.names) if distinct else ClassTable.plain(values)
     field = xr.DataArray(bands, dims=schema.FIELD_DIMS, coords={schema.CATEGORY: values})
     return schema.attach_classes(field.rename(None), table)  # not what dask calls the array
 

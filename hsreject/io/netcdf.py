@@ -33,8 +33,7 @@ def write_dataset(
     """Write a dataset as NetCDF that follows the CF conventions.
 
     Class tables become CF flags, CRS and transform a grid mapping, the nodata of label maps the
-    fill value. Lazy arrays are computed and written block by block. The file appears under its name
-    only when it is complete. Read it with :func:`open_dataset`, or with any NetCDF program.
+    fill value. Lazy arrays are written block by block. The file appears when it is complete.
 
     Parameters
     ----------
@@ -87,8 +86,7 @@ def write_dataset(
 def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
     """Write a tree of datasets, such as the result of :func:`hsreject.run`, as one NetCDF file.
 
-    Each dataset is written as :func:`write_dataset` writes it, into the group of its name; the root
-    is what :func:`open_dataset` opens. Read it with :func:`open_tree`.
+    Each dataset is written as :func:`write_dataset` writes it, into the group of its name.
 
     Parameters
     ----------
@@ -136,10 +134,32 @@ def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool 
 
 def _ready(dataset: xr.Dataset) -> tuple[xr.Dataset, dict[str, dict[str, Any]]]:
     """Return a dataset as NetCDF can hold it, and how its variables are encoded."""
-    ready = _with_grid_mapping(dataset)
-    ready = ready.assign({name: _with_flags(array) for name, array in ready.data_vars.items()})
+    maps = [one for one in dataset.data_vars.values() if set(schema.MAP_DIMS) <= set(one.dims)]
+    grid = Grid.of(maps[0]) if maps else None
+    ready = dataset.copy()
+    if grid is not None and grid.georeferenced:
+        ready = ready.rio.write_transform(grid.transform, grid_mapping_name=_GRID_MAPPING)
+        if grid.crs is not None:
+            ready = ready.rio.write_crs(grid.crs, grid_mapping_name=_GRID_MAPPING)
+        if schema.X in ready.coords:
+            ready = ready.rio.write_coordinate_system()
     ready.attrs = _plain(dataset.attrs, "the dataset")
-    return ready, {str(name): _encoding(ready[name]) for name in ready.data_vars}
+    encodings: dict[str, dict[str, Any]] = {}
+    for name, array in ready.data_vars.items():
+        attrs = _plain(array.attrs, f"'{name}'")
+        if "flag_values" in attrs and array.dtype.kind in "iu":
+            # CF requires flags in the type of the variable
+            attrs["flag_values"] = np.asarray(attrs["flag_values"], dtype=array.dtype)
+        for stated in ("_FillValue", "grid_mapping"):  # the encoding says these
+            attrs.pop(stated, None)
+        ready[name].attrs = attrs
+        encoding: dict[str, Any] = {"zlib": True, "complevel": 4} if array.ndim > 1 else {}
+        if array.dims == schema.MAP_DIMS and array.dtype.kind == "u":
+            encoding["_FillValue"] = array.dtype.type(schema.nodata_label(array.dtype))
+        if _GRID_MAPPING in array.coords and set(schema.MAP_DIMS) <= set(array.dims):
+            encoding["grid_mapping"] = _GRID_MAPPING
+        encodings[str(name)] = encoding
+    return ready, encodings
 
 
 def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset:
@@ -152,8 +172,7 @@ def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset
     path : path
         A NetCDF file.
     chunks : optional
-        As for ``xarray.open_dataset``: None loads nothing until it is used; ``"auto"`` or sizes
-        by dimension make lazy dask arrays.
+        As for ``xarray.open_dataset``: ``"auto"`` or sizes by dimension make dask arrays.
 
     See Also
     --------
@@ -220,66 +239,24 @@ def _as_written(stored: xr.Dataset, path: Path) -> xr.Dataset:
                 f"'{name}' in {path} marks missing values by {fill}, not by NaN: hsreject did not "
                 "write it. Open it with xarray.open_dataset."
             )
-    lazy = {
+    variables = {
         name: (values.dims, unread(values, path), values.attrs, values.encoding)
         for name, values in stored.variables.items()
         if name not in stored.indexes
     }
-    dataset = stored.assign({name: lazy[name] for name in stored.data_vars})
-    dataset = dataset.assign_coords({name: lazy[name] for name in stored.coords if name in lazy})
+    dataset = stored.assign({name: variables[name] for name in stored.data_vars})
+    dataset = dataset.assign_coords({n: variables[n] for n in stored.coords if n in variables})
     dataset.set_close(stored.close)
     return dataset
 
 
-def _with_grid_mapping(dataset: xr.Dataset) -> xr.Dataset:
-    maps = [
-        array for array in dataset.data_vars.values() if set(schema.MAP_DIMS) <= set(array.dims)
-    ]
-    grid = Grid.of(maps[0]) if maps else None
-    if grid is None or not grid.georeferenced:
-        return dataset
-    placed: xr.Dataset = dataset.rio.write_transform(
-        grid.transform, grid_mapping_name=_GRID_MAPPING
-    )
-    if grid.crs is not None:
-        placed = placed.rio.write_crs(grid.crs, grid_mapping_name=_GRID_MAPPING)
-    if schema.X in placed.coords:
-        placed = placed.rio.write_coordinate_system()
-    return placed
-
-
-def _with_flags(array: xr.DataArray) -> xr.DataArray:
-    attrs = _plain(array.attrs, f"'{array.name}'")
-    if "flag_values" in attrs and array.dtype.kind in "iu":
-        # CF requires flags in the type of the variable
-        attrs["flag_values"] = np.asarray(attrs["flag_values"], dtype=array.dtype)
-    for name in ("_FillValue", "grid_mapping"):  # the encoding says these
-        attrs.pop(name, None)
-    flagged = array.copy(deep=False)
-    flagged.attrs = attrs
-    return flagged
-
-
-def _encoding(array: xr.DataArray) -> dict[str, Any]:
-    encoding: dict[str, Any] = {"zlib": True, "complevel": 4} if array.ndim > 1 else {}
-    if array.dims == schema.MAP_DIMS and array.dtype.kind == "u":
-        encoding["_FillValue"] = array.dtype.type(schema.nodata_label(array.dtype))
-    if _GRID_MAPPING in array.coords and set(schema.MAP_DIMS) <= set(array.dims):
-        encoding["grid_mapping"] = _GRID_MAPPING
-    return encoding
-
-
 def _plain(attrs: Mapping[Any, Any], owner: str) -> dict[str, Any]:
     """Return attributes in types that NetCDF has: truth values become 0 and 1."""
-    plain: dict[str, Any] = {}
     for name, value in attrs.items():
-        if isinstance(value, bool | np.bool_):
-            plain[str(name)] = int(value)
-        elif isinstance(value, str | int | float | list | tuple | np.ndarray | np.number):
-            plain[str(name)] = value
-        else:
+        if not isinstance(value, str | int | float | list | tuple | np.ndarray | np.generic):
             raise InputError(
                 f"NetCDF cannot hold the attribute '{name}' of {owner}: it is a "
                 f"{type(value).__name__}. Turn it into text, for example with json.dumps."
             )
-    return plain
+    truths = bool | np.bool_
+    return {str(n): int(v) if isinstance(v, truths) else v for n, v in attrs.items()}

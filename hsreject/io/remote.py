@@ -79,7 +79,8 @@ def existing_scene(source: str | PathLike[str]) -> Path:
         if path.suffix.lower() in _PACKED:
             with reading(path):
                 if is_zipfile(path) or is_tarfile(path):
-                    return _scene_in(_unpacked(path), path)
+                    folder = _unpacked(path.absolute(), state_of(path)).name
+                    return _scene_in(Path(folder), path)
     return path
 
 
@@ -97,7 +98,7 @@ def _scene_in(folder: Path, source: Path) -> Path:
 
 
 @cache
-def _archive(path: Path, _state: tuple[int, int]) -> TemporaryDirectory[str]:
+def _unpacked(path: Path, _state: tuple[int, int]) -> TemporaryDirectory[str]:
     """Unpack an archive into a folder that lives as long as the process."""
     folder = TemporaryDirectory(prefix="hsreject-", ignore_cleanup_errors=True)
     if is_zipfile(path):
@@ -109,10 +110,6 @@ def _archive(path: Path, _state: tuple[int, int]) -> TemporaryDirectory[str]:
             check_space(Path(folder.name), sum(entry.size for entry in packed.getmembers()))
             packed.extractall(folder.name, filter="data")
     return folder
-
-
-def _unpacked(path: Path) -> Path:
-    return Path(_archive(path.absolute(), state_of(path)).name)
 
 
 def is_store(path: Path) -> bool:
@@ -140,7 +137,10 @@ def state_of(path: Path) -> tuple[int, int]:
 
 def gdal_name(path: Path) -> str:
     """Return the name under which GDAL opens a file."""
-    return path.gdal_name if isinstance(path, RemotePath) else str(path.absolute())
+    if not isinstance(path, RemotePath):
+        return str(path.absolute())
+    url = str(path)
+    return url.replace("s3://", "/vsis3/", 1) if url.startswith("s3") else f"/vsicurl/{url}"
 
 
 class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in each system
@@ -150,11 +150,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
 
     def __str__(self) -> str:
         """Return the URL, whose slashes a path would lose."""
-        return _URL.sub(r"\1://", self.as_posix(), count=1)
-
-    def as_posix(self) -> str:
-        """Return what the path was made of, with single slashes."""
-        return str(super().__str__()).replace("\\", "/")
+        return _URL.sub(r"\1://", str(super().__str__()).replace("\\", "/"), count=1)
 
     def __fspath__(self) -> str:
         return str(self)
@@ -163,11 +159,6 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
     def name(self) -> str:
         """The last part, without a query."""
         return str(super().name).partition("?")[0]
-
-    @property
-    def gdal_name(self) -> str:
-        """The name under which GDAL reads it."""
-        return re.sub("^s3://", "/vsis3/", str(self)) if str(self)[0] == "s" else f"/vsicurl/{self}"
 
     def check(self) -> None:
         """Raise unless the file is there, and its parts can be asked for."""
@@ -192,7 +183,13 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
         try:
             from fsspec.core import url_to_fs  # type: ignore[import-untyped]  # noqa: PLC0415
 
-            return question(url_to_fs(str(self), **self._limits())[0])
+            options = {}
+            if str(self).lower().startswith("http"):
+                from aiohttp import ClientTimeout  # noqa: PLC0415  (an extra)
+
+                limit = ClientTimeout(total=None, sock_connect=SILENCE, sock_read=SILENCE)
+                options = {"client_kwargs": {"timeout": limit}}
+            return question(url_to_fs(str(self), **options)[0])
         except ImportError as error:
             raise FileError(
                 f"{self} cannot be opened ({error}). Install what reads URLs: "
@@ -206,19 +203,8 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
                 raise FileError(f"{self}: {_REFUSED[status]}") from None
             if isinstance(error, FileNotFoundError) and status == 404:
                 raise FileError(f"{self} does not exist. Check the address.") from None
-            cause = str(error.__cause__ or error)
-            raise FileError(
-                f"{self} cannot be opened: {cause.rstrip('.')}. {self.remedy}"
-            ) from error
-
-    def _limits(self) -> dict[str, Any]:
-        """Return how long a web server may be silent."""
-        if not str(self).lower().startswith("http"):
-            return {}
-        from aiohttp import ClientTimeout  # noqa: PLC0415  (an extra)
-
-        limit = ClientTimeout(total=None, sock_connect=SILENCE, sock_read=SILENCE)
-        return {"client_kwargs": {"timeout": limit}}
+            cause = str(error.__cause__ or error).rstrip(".")
+            raise FileError(f"{self} cannot be opened: {cause}. {self.remedy}") from error
 
     def stat(self, **_kwargs: Any) -> stat_result:
         """Return the size, and as time of change what the server says of the version."""
@@ -227,11 +213,6 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
         state: Any = SimpleNamespace(st_size=facts.get("size") or 0)
         state.st_mtime_ns = crc32(str(version).encode())
         return state  # type: ignore[no-any-return]
-
-    def read_bytes(self) -> bytes:
-        """Return all bytes."""
-        with self.open() as stream:
-            return stream.read()
 
     def iterdir(self) -> Iterator[RemotePath]:
         """Yield the files beside, where the server lists them."""

@@ -1,8 +1,7 @@
 """Scenes: any product, ENVI, GeoTIFF, .mat or .npy file becomes a labelled cube.
 
-:func:`file_kind` recognises a file, the reader of its kind describes it as a
-:class:`~hsreject.io.arrays.StoredScene`, of which the cube is made. A new format is a new kind and
-a reader.
+:func:`file_kind` recognises a file, and the reader of its kind describes it as a
+:class:`~hsreject.io.arrays.StoredScene`, of which the cube is made.
 """
 
 from __future__ import annotations
@@ -32,7 +31,12 @@ from hsreject.io.arrays import (
     stored_arrays,
 )
 from hsreject.io.rasters import envi
-from hsreject.io.rasters.raster import CLASSIC_NETCDF, read_raster_scene, trusting_vrt
+from hsreject.io.rasters.raster import (
+    CLASSIC_NETCDF,
+    raster_info,
+    read_raster_scene,
+    trusting_vrt,
+)
 from hsreject.io.remote import RemotePath, existing_scene, is_store
 from hsreject.io.wavelengths import BandInfo, nanometres
 from hsreject.schema import BAND, CUBE_DIMS, FWHM, GOOD_BAND, MAP_DIMS, WAVELENGTH, good_bands
@@ -40,8 +44,6 @@ from hsreject.schema import BAND, CUBE_DIMS, FWHM, GOOD_BAND, MAP_DIMS, WAVELENG
 if TYPE_CHECKING:
     import os
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
 _VECTOR_SUFFIXES = {".gpkg", ".shp", ".geojson", ".json", ".fgb", ".gml", ".kml", ".csv"}
 _HDF5_SUFFIXES = {".nc", ".nc4", ".h5", ".he5", ".hdf", ".hdf5"}
@@ -66,10 +68,9 @@ def open_scene(
         A product as it is downloaded (EMIT, EnMAP, PRISMA L2C and L2D, AVIRIS-3 and -5, NEON AOP,
         Tanager, DESIS L2A, PACE OCI; of several files, the image or its description, their folder,
         or the archive they are packed in), an ENVI file (the data or its header), a GeoTIFF, ERDAS
-        Imagine or JPEG 2000 file, a cube in a NetCDF or HDF5 file or in a Zarr store (a folder that
-        ends in ``.zarr``; ``pip install zarr``), a MATLAB .mat or a NumPy .npy file. Of
-        all but the last two also a URL (``https://``, ``http://``, ``s3://``), of which only the
-        parts that are needed are read (``pip install aiohttp s3fs``).
+        Imagine or JPEG 2000 file, a cube in a NetCDF or HDF5 file or in a Zarr store (a folder
+        ``*.zarr``), a MATLAB .mat or a NumPy .npy file. Of all but the last two also a URL
+        (``https://``, ``http://``, ``s3://``), of which only the parts that are needed are read.
     chunks : optional
         Opens lazily: anything dask takes for (band, y, x), such as ``{"y": 512, "x": 512}``.
         "auto" makes blocks of whole spectra. No pixel is read before it is needed.
@@ -104,9 +105,8 @@ def open_scene(
     Notes
     -----
     The values are those of the file times its band scale plus offset, or divided by its
-    `reflectance scale factor`. Bands without any data are marked bad. A lazily opened scene keeps
-    the flags of the file, because looking for such bands means reading everything: call
-    ``hsreject.io.scene.mark_empty_bands`` to do it.
+    `reflectance scale factor`. Bands without any data are marked bad, of a lazily opened scene only
+    by ``hsreject.io.scene.mark_empty_bands``, because it reads everything.
 
     A product in sensor geometry keeps it: the coordinate `lookup_table` says where each pixel
     belongs, and :func:`hsreject.write_map` follows it.
@@ -144,7 +144,7 @@ def _described(path: Path, *, variable: str | None, band_axis: int | None) -> St
     if kind is Kind.VECTOR:
         raise FileError(f"{path} holds vector features, not a scene. Open it with open_labels.")
     if kind is Kind.RASTER:
-        return read_raster_scene(path)
+        return read_raster_scene(raster_info(path))
     if kind is Kind.ARRAY:
         return _read_bare_array(path, variable=variable, band_axis=band_axis)
     from hsreject.io.products.product import read_product  # noqa: PLC0415  (slow)
@@ -200,23 +200,37 @@ def _make_cube(
     stored: StoredScene, path: Path, *, masks: bool | Literal["all"], chunks: Any
 ) -> xr.DataArray:
     """Return the cube of a scene with its coordinates and its place."""
-    bands, order, notes = _used_bands(stored, path)
-    masks_there = stored.pixels.masks
-    used = tuple(m for m in masks_there if masks == "all" or (masks and not m.spared))
-    spared = " and ".join(mask.spared for mask in masks_there if mask.spared)
+    bands, order, notes = stored.bands, stored.pixels.order, [*stored.notes]
+    lists = {"wavelengths": bands.wavelength, "band_widths": bands.fwhm}
+    check_counts(path, order.size, **lists, flags_of_good_bands=bands.good)
+    if stored.used is not None and not stored.used.all():
+        order = np.flatnonzero(stored.used)
+        n_bands = stored.used.size
+        notes.append(f"{n_bands - order.size} of {n_bands} bands hold nothing: left out.")
+    if bands.good is not None and not bands.good[order].any():
+        notes.append("The file calls every band bad: not followed.")
+        bands = replace(bands, good=None)
+    centre = np.zeros(0) if bands.wavelength is None else bands.wavelength[order]
+    if stored.product and np.any(np.diff(centre) < 0) and not np.isnan(centre).any():
+        order = order[np.argsort(centre, kind="stable")]
+        notes.append("The file has its bands in another order: sorted by wavelength.")
+    every_mask = stored.pixels.masks
+    used = tuple(mask for mask in every_mask if masks == "all" or (masks and not mask.spared))
+    spared = " and ".join(mask.spared for mask in every_mask if mask.spared)
     if spared and masks is True:
-        notes += (f"Pixels flagged as {spared} keep their data; masks='all' takes it away.",)
-    pixels = replace(stored.pixels, order=order, masks=used)
-    statements = ((WAVELENGTH, bands.wavelength), (FWHM, bands.fwhm), (GOOD_BAND, bands.good))
+        notes.append(f"Pixels flagged as {spared} keep their data; masks='all' takes it away.")
+    notes += [*bands.notes, *stored.warnings]
     coords: dict[str, Any] = {BAND: np.arange(1, order.size + 1)}
-    for name, values in statements:
+    for name, values in ((WAVELENGTH, bands.wavelength), (FWHM, bands.fwhm)):
         if values is not None:
-            coords[name] = (BAND, values, {} if name == GOOD_BAND else {"units": "nm"})
+            coords[name] = (BAND, values[order], {"units": "nm"})
+    if bands.good is not None:
+        coords[GOOD_BAND] = (BAND, bands.good[order])
+    pixels = replace(stored.pixels, order=order, masks=used)
     cube = xr.DataArray(read_or_lazy(pixels, chunks), coords, CUBE_DIMS, name="cube")
-    if every_note := [*stored.notes, *notes, *bands.notes, *stored.warnings]:
-        cube.attrs["guesses"] = every_note
     layer = pixels.layers[0]
     stated = {
+        "guesses": notes or None,
         "source": path.name,
         "product": stored.product or None,
         "format": layer.format,
@@ -231,35 +245,6 @@ def _make_cube(
     return cube if stored.place is None else stored.place.attach(cube)
 
 
-def _used_bands(
-    stored: StoredScene, path: Path
-) -> tuple[BandInfo, NDArray[np.intp], tuple[str, ...]]:
-    """Return what is known of the bands that are used, their places in the file, and notes.
-
-    Bands of a product come in the order of their wavelengths, whatever their order in the file.
-    """
-    bands, used = stored.bands, stored.used
-    order, notes = stored.pixels.order, list[str]()
-    lists = {"wavelengths": bands.wavelength, "band_widths": bands.fwhm}
-    check_counts(path, order.size, **lists, flags_of_good_bands=bands.good)
-    if used is not None and not used.all():
-        order = np.flatnonzero(used)
-        notes.append(f"{used.size - order.size} of {used.size} bands hold nothing: left out.")
-    if bands.good is not None and not bands.good[order].any():
-        notes.append("The file calls every band bad: not followed.")
-        bands = replace(bands, good=None)
-    centre = np.zeros(0) if bands.wavelength is None else bands.wavelength[order]
-    if stored.product and np.any(np.diff(centre) < 0) and not np.isnan(centre).any():
-        order = order[np.argsort(centre, kind="stable")]
-        notes.append("The file has its bands in another order: sorted by wavelength.")
-    columns = {
-        name: None if values is None else values[order]
-        for name, values in (("wavelength", bands.wavelength), ("fwhm", bands.fwhm))
-    }
-    good = None if bands.good is None else bands.good[order]
-    return BandInfo(**columns, good=good, notes=bands.notes), order, tuple(notes)
-
-
 # The reader of bare arrays.
 
 
@@ -270,56 +255,40 @@ def _read_bare_array(path: Path, *, variable: str | None, band_axis: int | None)
     if array.dtype.kind == "b":
         raise FileError(f"{path} holds true and false, but a scene holds numbers.")
     check_real(array.dtype, path)
-    listed = _wavelength_list(arrays)
-    centres = None if listed is None else np.ravel(listed.whole()).astype(np.float64)
-    axis, note_on_axis = _band_axis(array, centres, band_axis)
-    only = variable is None and len(arrays) > 1
-    notes = [f"The scene is '{array.name}', the only array with three axes."] if only else []
-    notes += [note_on_axis] if note_on_axis else []
-    bands = BandInfo()
-    if listed is not None and centres is not None:
-        notes.append(f"The wavelengths are the array '{listed.name}'.")
-        bands = nanometres(centres, None)
+    notes = []
+    if variable is None and len(arrays) > 1:
+        notes.append(f"The scene is '{array.name}', the only array with three axes.")
+    bands, n_centres = BandInfo(), None
+    for one in arrays:
+        is_list = max(one.stored_shape) == np.prod(one.stored_shape) > 1
+        if is_list and n_centres is None and _WAVELENGTH_NAME.fullmatch(one.name):
+            centres = np.ravel(one.whole()).astype(np.float64)
+            bands, n_centres = nanometres(centres, None), centres.size
+            notes.append(f"The wavelengths are the array '{one.name}'.")
+    if band_axis is None:
+        axis, reason = _band_axis(array, n_centres)
+        note = f"Axis {axis} of {sides(array.stored_shape)} was taken for the bands: {reason}. "
+        notes.append(f"{note}Pass band_axis to choose.")
+    elif band_axis in range(-3, 3):
+        axis = band_axis % 3
+    else:
+        raise InputError(f"band_axis must be 0, 1 or 2, or -1 for the last (got {band_axis}).")
     axes = ["y", "x"]
     axes.insert(axis, "b")
     pixels = Pixels.of(replace(array, axes="".join(axes)))
     return StoredScene(pixels=pixels, bands=bands, notes=tuple(notes))
 
 
-def _wavelength_list(arrays: list[Layer]) -> Layer | None:
-    """Return the list of wavelengths stored beside a scene, if there is one."""
-    for array in arrays:
-        sizes = array.stored_shape
-        if _WAVELENGTH_NAME.fullmatch(array.name) and max(sizes) == np.prod(sizes) > 1:
-            return array
-    return None
-
-
-def _band_axis(
-    array: Layer,
-    centres: NDArray[np.float64] | None,
-    stated: int | None,
-) -> tuple[int, str]:
-    """Return which axis holds the bands, as a user says, by its length or looks, and a note."""
-    if stated is not None:
-        if stated not in range(-3, 3):
-            raise InputError(f"band_axis must be 0, 1 or 2, or -1 for the last (got {stated}).")
-        return stated % 3, ""
-    first, middle, last = array.stored_shape
-    axis, reason = 2, "MATLAB scenes have it last"
-    if centres is not None and array.stored_shape.count(centres.size) == 1:
-        axis, reason = (
-            array.stored_shape.index(centres.size),
-            "it is as long as the list of wavelengths",
-        )
-        if axis == 2:  # as everybody expects
-            return axis, ""
-    elif first == middle != last:
-        axis, reason = 2, "the other two axes are equally long"
-    elif array.format == "numpy" or middle == last:
-        axis, reason = _axis_by_profile(array)
-    note = f"Axis {axis} of {sides(array.stored_shape)} was taken for the bands: {reason}. "
-    return axis, note + "Pass band_axis to choose."
+def _band_axis(array: Layer, n_centres: int | None) -> tuple[int, str]:
+    """Return which axis holds the bands, by its length or looks, and why."""
+    first, middle, last = shape = array.stored_shape
+    if n_centres is not None and shape.count(n_centres) == 1:
+        return shape.index(n_centres), "it is as long as the list of wavelengths"
+    if first == middle != last:
+        return 2, "the other two axes are equally long"
+    if array.format == "numpy" or middle == last:
+        return _axis_by_profile(array)
+    return 2, "MATLAB scenes have it last"
 
 
 def _axis_by_profile(array: Layer) -> tuple[int, str]:

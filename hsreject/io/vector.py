@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyogrio
 import shapely
 from rasterio.crs import CRS
-from rasterio.errors import CRSError
 from rasterio.features import rasterize
 from rasterio.warp import transform as transform_coordinates
 from rasterio.warp import transform_bounds
@@ -27,19 +24,19 @@ from hsreject.sampling.polygons import polygon_numbers
 from hsreject.schema import NO_REFERENCE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
 
 _WHOLE = re.compile(r"\d{1,9}")
-_PLACES = (("longitude", "latitude"), ("lon", "lat"), ("long", "lat"), ("lng", "lat"))
 _COORDINATES = ("x", "y")  # of a table of points, in the reference system of the scene
+_PLACES = (("longitude", "latitude"), ("lon", "lat"), ("long", "lat"), ("lng", "lat"), _COORDINATES)
 _DRIVERS = {"GPKG", "ESRI Shapefile", "GeoJSON", "FlatGeobuf", "GML", "KML", "LIBKML", "CSV"}
 _NAMES_OTHERS = (b"<OGR", b"gdal_streamed_alg")  # marks of formats that lead to other files
 
 
-@dataclass(frozen=True, eq=False)
-class Features:
+class Features(NamedTuple):
     """The features of a layer and their classes."""
 
     geometries: NDArray[Any]  # of shapely, none missing or empty
@@ -49,43 +46,39 @@ class Features:
     notes: tuple[str, ...] = ()  # what was left out
 
 
-@dataclass(frozen=True)
-class LayerInfo:
+class LayerInfo(NamedTuple):
     """What a layer holds, before its features are read."""
 
     layer: str
     geometry_type: str
     n_features: int
-    attributes: tuple[str, ...]
+    attributes: list[str]
     crs: CRS | None
-    options: Mapping[str, str] = field(default_factory=dict)  # GDAL's, to open it
+    options: Mapping[str, str]  # GDAL's, to open it
 
 
 def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
     """Return what the layer of a vector file holds; the only one, or the one that was named."""
     _check_own(path)
+    source, geometry_type, crs = gdal_name(path), "", None
+    options: dict[str, str] = {}
     if path.suffix.lower() == ".csv":
+        name, geometry_type = path.stem, "Point"
         options, crs = _table_of_points(path)
-        info = pyogrio.read_info(path, force_feature_count=True, **options)
-        fields = tuple(str(name) for name in info["fields"])
-        return LayerInfo(path.stem, "Point", int(info["features"]), fields, crs, options)
-    source = gdal_name(path)
-    layers = [str(name) for name, kind in pyogrio.list_layers(source) if kind is not None]
-    if layer is None and len(layers) != 1:
-        raise FileError(
-            f"{path} has {len(layers)} layers with geometries: "
-            f"{', '.join(layers) or 'none'}. Choose one with variable=NAME."
-        )
-    name = layers[0] if layer is None else layer
-    if name not in layers:
-        raise FileError(f"{path} has no layer '{name}'. It has: {', '.join(layers)}.")
-    info = pyogrio.read_info(source, layer=name, force_feature_count=True)
+    else:
+        layers = [str(name) for name, kind in pyogrio.list_layers(source) if kind is not None]
+        name = layers[0] if layer is None and len(layers) == 1 else layer or ""
+        if name not in layers:
+            raise FileError(
+                f"{path} has {len(layers)} layers with geometries: {', '.join(layers) or 'none'}. "
+                f"Choose one of them with variable=NAME{f' (got {layer!r})' if layer else ''}."
+            )
+    info = pyogrio.read_info(source, layer=name, force_feature_count=True, **options)
     if info["driver"] not in _DRIVERS:
         raise FileError(f"{path} is of another format than its name says ({info['driver']}).")
-    fields = tuple(str(name) for name in info["fields"])
-    return LayerInfo(
-        name, str(info["geometry_type"]), int(info["features"]), fields, _crs(info["crs"], path)
-    )
+    crs = crs or (CRS.from_user_input(info["crs"]) if info["crs"] else None)
+    kind, fields = geometry_type or str(info["geometry_type"]), [str(one) for one in info["fields"]]
+    return LayerInfo(name, kind, int(info["features"]), fields, crs, options)
 
 
 def _check_own(path: Path) -> None:
@@ -108,7 +101,7 @@ def _table_of_points(path: Path) -> tuple[dict[str, str], CRS | None]:
     header = path.read_bytes().partition(b"\n")[0].decode("utf-8-sig", errors="replace")
     names = [name.strip(" \r\"'") for name in re.split("[,;\t]", header)]
     column = {name.lower(): name for name in names}
-    for x, y in (*_PLACES, _COORDINATES):
+    for x, y in _PLACES:
         if {x, y} <= set(column):
             options = {"X_POSSIBLE_NAMES": column[x], "Y_POSSIBLE_NAMES": column[y]}
             crs = None if (x, y) == _COORDINATES else CRS.from_epsg(4326)
@@ -121,22 +114,17 @@ def _table_of_points(path: Path) -> tuple[dict[str, str], CRS | None]:
 
 def read_features(path: Path, *, attribute: str | None, layer: str | None) -> Features:
     """Return the features of a vector file with the class that `attribute` gives them."""
-    info = layer_info(path, layer=layer)
-    attributes = list(info.attributes)
+    geometries, columns, crs = read_columns(path, layer=layer)
+    listed = ", ".join(columns) or "none"
     if attribute is None:
         raise InputError(
             f"{path} holds features. Pass the attribute with their class: attribute=NAME, one of "
-            f"{', '.join(attributes) or 'none'}."
+            f"{listed}."
         )
-    if attribute not in attributes:
-        raise InputError(
-            f"{path} has no attribute '{attribute}'. It has: {', '.join(attributes) or 'none'}."
-            f"{nearest(attribute, attributes)}"
-        )
-    _, _, stored, columns = pyogrio.raw.read(
-        gdal_name(path), layer=info.layer, columns=[attribute], **info.options
-    )
-    geometries, classes = _placed(shapely.from_wkb(stored)), columns[0]
+    if attribute not in columns:
+        hint = nearest(attribute, list(columns))
+        raise InputError(f"{path} has no attribute '{attribute}'. It has: {listed}.{hint}")
+    classes = columns[attribute]
     if any(isinstance(value, list | dict | np.ndarray) for value in classes):
         raise FileError(
             f"{path}: '{attribute}' holds lists, not one class per feature. Choose an attribute of "
@@ -152,33 +140,30 @@ def read_features(path: Path, *, attribute: str | None, layer: str | None) -> Fe
     usable = np.flatnonzero(there & classified)
     if not usable.size:
         raise FileError(
-            f"{path} has no feature with a geometry and a value of '{attribute}' "
-            f"(layer '{info.layer}' has {len(classes)} features)."
+            f"None of the {len(classes)} features of {path} has a geometry and a value of "
+            f"'{attribute}'."
         )
-    return Features(geometries[usable], classes[usable], usable + 1, info.crs, notes)
+    return Features(geometries[usable], classes[usable], usable + 1, crs, notes)
 
 
 def read_columns(
     path: Path, *, layer: str | None = None
 ) -> tuple[NDArray[Any], dict[str, NDArray[Any]], CRS | None]:
-    """Return the geometries of a layer, which may be missing, all its attributes, and its CRS."""
+    """Return the geometries of a layer, all its attributes, and its CRS.
+
+    Geometries are missing where the file has none, or where a coordinate is not a number.
+    """
     with reading(path):
         info = layer_info(path, layer=layer)
         meta, _, stored, columns = pyogrio.raw.read(
             gdal_name(path), layer=info.layer, **info.options
         )
-        geometries = _placed(shapely.from_wkb(stored))
+        geometries = shapely.from_wkb(stored)
+        with np.errstate(invalid="ignore"):  # older shapely warns of NaN
+            nowhere = ~np.isfinite(shapely.bounds(geometries)).all(axis=1)
+        geometries[nowhere] = None
     names = [str(name) for name in meta["fields"]]
     return geometries, dict(zip(names, columns, strict=True)), info.crs
-
-
-def _placed(geometries: NDArray[Any]) -> NDArray[Any]:
-    """Return geometries, missing where a coordinate is not a number."""
-    with np.errstate(invalid="ignore"):  # older shapely warns of NaN
-        nowhere = ~np.isfinite(shapely.bounds(geometries)).all(axis=1)
-    placed = geometries.copy()
-    placed[nowhere] = None
-    return placed
 
 
 def is_known(value: Any) -> bool:
@@ -232,7 +217,20 @@ def burn(
     feature that lie apart, as where polygons were dissolved by class, are polygons of their own.
     """
     near, geometries, notes = onto_grid(features, grid, path=path)
-    top = _last_feature(geometries, np.arange(len(near)), grid)
+    top = np.full((grid.height, grid.width), -1)
+    for number in np.unique(numbers[near]):
+        ours = _last_feature(geometries, np.flatnonzero(numbers[near] == number), grid)
+        # pixels in features of several classes: it is unclear which one is right
+        if (shared := (top >= 0) & (ours >= 0)).any():
+            one, other = (
+                f"number {features.rows[which]} of class {features.classes[which]}"
+                for which in (near[top[shared][0]], near[ours[shared][0]])
+            )
+            raise InputError(
+                f"Features of different classes overlap in {path}: {one} and {other} share "
+                f"{shared.sum()} pixels. Correct one of them."
+            )
+        top = np.where(ours >= 0, ours, top)
     burnt: NDArray[np.int64] = np.append(numbers[near], NO_REFERENCE)[top]
     if not burnt.any():
         west, south, east, north = shapely.total_bounds(features.geometries)
@@ -240,22 +238,7 @@ def burn(
             f"The features of {path} do not overlap the scene: they reach from ({west:.10g}, "
             f"{south:.10g}) to ({east:.10g}, {north:.10g}); the scene has {grid}."
         )
-    shown = set(top.ravel().tolist())
-    # pixels in features of several classes: it is unclear which one is right
-    first = np.full((grid.height, grid.width), -1)
-    for number in np.unique(numbers[near]):
-        ours = _last_feature(geometries, np.flatnonzero(numbers[near] == number), grid)
-        if (shared := (first >= 0) & (ours >= 0)).any():
-            one, other = (
-                f"number {features.rows[which]} of class {features.classes[which]}"
-                for which in (near[first[shared][0]], near[ours[shared][0]])
-            )
-            raise InputError(
-                f"Features of different classes overlap in {path}: {one} and {other} share "
-                f"{shared.sum()} pixels. Correct one of them."
-            )
-        first = np.where(ours >= 0, ours, first)
-    hidden = np.array(sorted(set(range(len(near))) - shown), dtype=np.intp)
+    hidden = np.setdiff1d(np.arange(len(near)), top)
     while hidden.size:  # those that have pixels, but only under others, come up in turn
         risen = np.unique(_last_feature(geometries, hidden, grid))
         if risen[-1] < 0:
@@ -263,31 +246,20 @@ def burn(
         hidden = np.setdiff1d(hidden, risen)
     lost = np.setdiff1d(np.arange(len(numbers)), np.delete(near, hidden))
     if lost.size:
-        loss = _loss(features, lost, path)
+        listed = [f"{features.rows[one]} of class {features.classes[one]}" for one in lost[:5]]
+        gone = sorted(set(features.classes) - set(np.delete(features.classes, lost)))
+        loss = (
+            f"{lost.size} of {len(numbers)} features of {path.name} give no pixel, because they "
+            "lie off the scene or between pixel centres: number "
+            f"{', '.join(listed)}{', ...' if lost.size > 5 else ''}."
+            + (f" Nothing is left of class {', '.join(map(str, gone))}." if gone else "")
+        )
         warnings.warn(loss, LostFeatureWarning, stacklevel=4)
         notes += (loss,)
-    polygons = _parts(top + 1, shapely.get_num_geometries(geometries) > 1)
-    return burnt, polygons, notes
-
-
-def _loss(features: Features, lost: NDArray[np.intp], path: Path) -> str:
-    """Return what to say of the features that give no pixel, and the classes lost with them."""
-    listed = ", ".join(f"{features.rows[one]} of class {features.classes[one]}" for one in lost[:5])
-    gone = sorted(set(features.classes) - set(np.delete(features.classes, lost)))
-    return (
-        f"{lost.size} of {len(features.rows)} features of {path.name} give no pixel, because they "
-        "lie off the scene or between pixel centres: number "
-        f"{listed}{', ...' if lost.size > 5 else ''}."
-        + (f" Nothing is left of class {', '.join(map(str, gone))}." if gone else "")
-    )
-
-
-def _parts(numbers: NDArray[Any], multiple: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Return the numbers of features (y, x), those of features in several parts by part."""
-    numbers = numbers.astype(np.int32)
-    several = np.isin(numbers, np.flatnonzero(multiple) + 1)
-    parts = polygon_numbers(np.where(several, numbers, NO_REFERENCE))
-    return np.where(several, parts + numbers.max(initial=0), numbers)
+    polygons = (top + 1).astype(np.int32)
+    several = np.isin(polygons, np.flatnonzero(shapely.get_num_geometries(geometries) > 1) + 1)
+    parts = polygon_numbers(np.where(several, polygons, NO_REFERENCE))
+    return burnt, np.where(several, parts + polygons.max(initial=0), polygons), notes
 
 
 def _last_feature(geometries: NDArray[Any], numbers: NDArray[np.intp], grid: Grid) -> NDArray[Any]:
@@ -302,12 +274,6 @@ def _last_feature(geometries: NDArray[Any], numbers: NDArray[np.intp], grid: Gri
         dtype=np.int32,
     )
     return last
-
-
-def _footprint(grid: Grid) -> shapely.Polygon:
-    """Return the outline of a grid on the map."""
-    corners = ((0, 0), (grid.width, 0), (grid.width, grid.height), (0, grid.height))
-    return shapely.Polygon([transformed(grid.transform, corner) for corner in corners])
 
 
 def onto_grid(
@@ -344,27 +310,22 @@ def onto_grid(
         )
 
     # what lies far from a scene may have no place in its reference system, as the poles in UTM
-    box = _bounds_in(source, grid)
+    box = _box_around(grid, source)
     near = np.flatnonzero(shapely.intersects(shapely.envelope(geometries), shapely.box(*box)))
     cut = shapely.clip_by_rect(geometries[near], *box)
     there = ~shapely.is_empty(cut)
     return near[there], shapely.transform(cut[there], move), ()
 
 
-def _bounds_in(crs: CRS, grid: Grid) -> tuple[float, float, float, float]:
+def _box_around(grid: Grid, crs: CRS) -> tuple[float, float, float, float]:
     """Return the box around a scene in another reference system, wider by half its size."""
-    west, south, east, north = transform_bounds(grid.crs, crs, *_footprint(grid).bounds)
+    corners = ((0, 0), (grid.width, 0), (grid.width, grid.height), (0, grid.height))
+    outline = shapely.Polygon([transformed(grid.transform, corner) for corner in corners])
+    west, south, east, north = transform_bounds(grid.crs, crs, *outline.bounds)
     if west > east:  # across the line where 180 degrees meet -180
         west, east = -180.0, 180.0
     wide, high = (east - west) / 2, (north - south) / 2
     return west - wide, south - high, east + wide, north + high
-
-
-def _crs(text: str | None, path: Path) -> CRS | None:
-    try:
-        return CRS.from_user_input(text) if text else None
-    except CRSError as error:
-        raise FileError(f"{path} has a reference system that GDAL does not know: {error}") from None
 
 
 def write_layer(

@@ -66,8 +66,8 @@ def test_a_scene_in_full(scene: Path) -> None:
             "Values": "0.19 to 0.6 in the good bands",
         }.items()
     )
-    assert "The header is scene.hdr" in lines["guesses"]
-    assert "No units given; values from 0.45 to 0.75 were read as um." in lines["guesses"]
+    assert "is described by scene.hdr" in lines["guesses"]
+    assert "values from 0.45 to 0.75 were read as um" in lines["guesses"]
     quick = lines_of(scene, "--quick")  # reads no pixels
     assert quick["Bad bands"] == "1 of 4 (1)"
     assert "Values" not in quick

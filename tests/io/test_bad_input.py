@@ -281,7 +281,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "empty .mat": (written("scene.mat", b""), "truncated|empty"),
     "text as .mat": (written("scene.mat", b"hello " * 50), "cannot be read"),
     "text as .npy": (written("scene.npy", b"hello"), "not a NumPy file"),
-    "bands of two types": (written("scene.vrt", TWO_TYPES), "different types"),
+    "bands of two types": (written("scene.vrt", TWO_TYPES), "one type"),
     "a part is missing": (written("scene.vrt", NO_PART), "nowhere.tif"),
     "several pages": (pages, "2 images"),
 }

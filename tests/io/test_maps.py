@@ -156,6 +156,16 @@ def test_envi_says_what_it_cannot_hold(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_header_of_another_envi_file_is_not_replaced(tmp_path) -> None:
+    hr.write_map(reject_map(), tmp_path / "map.dat")
+    before = (tmp_path / "map.hdr").read_bytes()
+    with pytest.raises(FileError, match=r"map\.hdr.*belongs to map\.dat"):
+        hr.write_map(confidence_map(), tmp_path / "map.img", overwrite=True)
+    assert (tmp_path / "map.hdr").read_bytes() == before
+    hr.write_map(confidence_map(), tmp_path / "map.dat", overwrite=True)
+    assert hr.open_map(tmp_path / "map.dat").dtype.kind == "f"
+
+
 @pytest.mark.parametrize("fill", [-9, np.iinfo(np.int64).max])
 def test_wide_integers_shrink_and_their_nodata_follows(tmp_path, fill) -> None:
     labels = reject_map().astype(np.int64)

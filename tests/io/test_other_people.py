@@ -69,7 +69,7 @@ def test_points_that_are_nowhere(tmp_path: Path) -> None:
         crs="EPSG:32633",
         driver="GPKG",
     )
-    with pytest.raises(FileError, match="without a place"):
+    with pytest.raises(InputError, match="without a place"):
         hr.open_sample(tmp_path / "a.gpkg", label)
 
 

@@ -116,7 +116,7 @@ def test_header_and_data_find_each_other(tmp_path: Path, data_name, header_name)
     for given in (data_name, header_name):
         cube = hr.open_scene(tmp_path / given)
         check_same(cube, written)
-        assert f"found beside {given}" in cube.guesses[0]
+        assert f"{data_name} is described by {header_name}" in cube.guesses[0]
 
 
 def test_companion_files_are_not_taken_for_the_data(tmp_path: Path) -> None:

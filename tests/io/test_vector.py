@@ -152,7 +152,7 @@ def test_features_need_their_attribute(tmp_path: Path, scene) -> None:
     for options, message in (
         ({}, "attribute=NAME, one of kind, code"),
         ({"attribute": "knid"}, "'knid'.* Did you mean 'kind'"),
-        ({"attribute": "kind", "variable": "roads"}, "no layer 'roads'. It has: f"),
+        ({"attribute": "kind", "variable": "roads"}, "f. Choose.*roads"),
     ):
         with pytest.raises((FileError, InputError), match=message):
             hr.open_labels(tmp_path / "f.gpkg", like=scene, **options)

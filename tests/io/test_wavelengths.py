@@ -18,11 +18,11 @@ NM = np.array([450.5, 550.0, 650.25])
     [
         ("450.5, 550, 650.25", "nm", ""),
         ("450.5, 550, 650.25", "Unknown", "were read as nm"),
-        ("450.5, 550, 650.25", "Micrometers", "can only be nm"),
+        ("450.5, 550, 650.25", "Micrometers", "were read as nm"),
         ("0.4505, 0.55, 0.65025", "um", ""),
         ("0.4505, 0.55, 0.65025", "microns", ""),
         ("0.4505, 0.55, 0.65025", None, "were read as um"),
-        ("0.4505, 0.55, 0.65025", "Nanometers", "can only be um"),
+        ("0.4505, 0.55, 0.65025", "Nanometers", "were read as um"),
     ],
 )
 def test_wavelength_units(tmp_path: Path, values, units, told) -> None:

@@ -13,10 +13,7 @@ from xarray.backends import BackendEntrypoint
 
 
 class HsrejectBackend(BackendEntrypoint):
-    """Open every scene that :func:`hsreject.open_scene` opens, lazily, as a dataset.
-
-    The only variable is `cube` (band, y, x) as :func:`hsreject.open_scene` returns it, so that
-    ``xr.open_dataarray`` works, too. ``chunks={"y": 256}`` makes dask arrays.
+    """Open what :func:`hsreject.open_scene` opens, lazily: a dataset with the variable `cube`.
 
     Examples
     --------

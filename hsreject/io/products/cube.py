@@ -33,7 +33,6 @@ from hsreject.io.grid import Grid
 from hsreject.io.lookup import Located
 from hsreject.io.products.layout import stated_bands, stated_values
 from hsreject.io.remote import is_store
-from hsreject.io.wavelengths import BandInfo
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +45,8 @@ _AXES = dict.fromkeys((*_Y, "number_of_lines"), "y") | dict.fromkeys((*_X, "nx")
 _AXES |= {"pixels_per_line": "x", "time": "t", "t": "t", "date": "t", "category": "c"}
 """What axes of an array are usually called; any other may be that of the bands."""
 _KNOWN = "EMIT, EnMAP, PRISMA L2C and L2D, AVIRIS-3 and -5, NEON AOP, Tanager, DESIS and PACE OCI"
-_CENTRES = ("wavelength", "wavelengths", "wl", "wave_length", "center_wavelength")
+_CENTRES = ("wavelength", "wavelengths", "wl", "wave_length", "center_wavelength", "wavelength_3d")
+_STANDARD = "radiation_wavelength"
 _EVEN = 0.01  # of a pixel: how far a centre may lie from where even steps would put it
 
 
@@ -80,10 +80,15 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> St
         dims = dict(zip(axes, map(str, cube.dims), strict=True))
         place, notes = _located(cube.isel({dims["b"]: 0}), dims)
         note_on_name = () if variable else (f"The scene is '{name}', the only cube in the file.",)
+        along = {str(n).lower(): v for n, v in dataset.variables.items() if v.dims == (dims["b"],)}
+        standard = [v for v in along.values() if v.attrs.get("standard_name") == _STANDARD]
+        centres = [*standard, *(along[name] for name in _CENTRES if name in along)]
+        centre = next((values for values in centres if values.dtype.kind in "iuf"), None)
+        good = along.get("good_band", along.get("good_wavelengths"))
         return StoredScene(
             product=f"the array '{variable or name}'",
             pixels=Pixels.of(_layer(path, group, name, cube, axes), **stated_values(cube)),
-            bands=_bands(dataset, dims["b"]),
+            bands=stated_bands(centre, None if centre is None else along.get("fwhm"), good),
             place=place,
             notes=(*note_on_name, *notes),
         )
@@ -103,7 +108,8 @@ def _opened(path: Path, variable: str | None) -> Iterator[tuple[xr.Dataset, str]
     else:
         with path.open("rb") as stream:  # not the path: no lock, and a URL is read the same way
             if variable is None:
-                group = _only_group(stream)
+                groups = _groups_with_cubes(stream)
+                group = groups.pop() if len(groups) == 1 else ""
             options |= {"group": group or None, "phony_dims": "sort"}
             with xr.open_dataset(stream, engine="h5netcdf", **options) as dataset:
                 yield dataset, group
@@ -115,18 +121,16 @@ def _opened_store(path: Path, group: str, options: dict[str, Any]) -> xr.Dataset
         raise FileError(f"{path} needs the package zarr. Install it: pip install zarr.")
     import zarr  # noqa: PLC0415  (an extra)
 
-    address = str(path)
-    root = zarr.open(address, mode="r")
+    root = zarr.open(str(path), mode="r")
     if not isinstance(root, zarr.Array):
-        return xr.open_dataset(address, engine="zarr", group=group or None, **options)
+        return xr.open_dataset(str(path), engine="zarr", group=group or None, **options)
     dims = getattr(root.metadata, "dimension_names", None) or root.attrs.get("_ARRAY_DIMENSIONS")
     attrs = {key: value for key, value in root.attrs.items() if key != "_ARRAY_DIMENSIONS"}
     variable = (dims or [f"axis_{axis}" for axis in range(root.ndim)], da.from_zarr(root), attrs)
     return xr.Dataset({path.stem: variable})
 
 
-def _only_group(stream: Any) -> str:
-    """Return the group of an HDF5 file that has an array with three axes, if only one has."""
+def _groups_with_cubes(stream: Any) -> set[str]:
     groups: set[str] = set()
 
     def note(name: str, entry: Any) -> None:
@@ -136,7 +140,7 @@ def _only_group(stream: Any) -> str:
     with h5py.File(stream, "r") as file:
         file.visititems(note)
     stream.seek(0)
-    return groups.pop() if len(groups) == 1 else ""
+    return groups
 
 
 def _axes_of(array: xr.DataArray) -> str:
@@ -174,16 +178,6 @@ def _layer(path: Path, group: str, name: str, cube: xr.DataArray, axes: str) -> 
 
 def _read_variable(variable: xr.Variable, key: tuple[slice, ...]) -> NDArray[Any]:
     return np.asarray(variable[key])
-
-
-def _bands(dataset: xr.Dataset, dim: str) -> BandInfo:
-    """Return what a dataset says of the bands of a cube."""
-    along = {str(n).lower(): v for n, v in dataset.variables.items() if v.dims == (dim,)}
-    centres = [v for v in along.values() if v.attrs.get("standard_name") == "radiation_wavelength"]
-    centres += [along[name] for name in (*_CENTRES, "wavelength_3d") if name in along]
-    centre = next((values for values in centres if values.dtype.kind in "iuf"), None)
-    good = along.get("good_band", along.get("good_wavelengths"))
-    return stated_bands(centre, None if centre is None else along.get("fwhm"), good)
 
 
 def _located(image: xr.DataArray, dims: Mapping[str, str]) -> Located:

@@ -14,19 +14,13 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hsreject.errors import FileError
-from hsreject.io.arrays import Mask, Pixels, StoredScene
+from hsreject.io.arrays import Mask, StoredScene
 from hsreject.io.products.layout import quality_layer, unscaled
-from hsreject.io.rasters import envi
-from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer, raster_source
-from hsreject.io.wavelengths import BandInfo, nanometres
+from hsreject.io.rasters.raster import RasterInfo, raster_info, read_raster_scene
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
 _NAME = re.compile(r"(DESIS-.*)(?:SPECTRAL_IMAGE\.(?:TIFF?|HDR)|METADATA\.XML)", re.IGNORECASE)
 _IMAGE = re.compile(r"SPECTRAL_IMAGE\.TIFF?", re.IGNORECASE)
@@ -45,39 +39,17 @@ def describe(path: Path) -> StoredScene:
     image, header = _beside(path, _IMAGE), _beside(path, _HEADER)
     if image is None or header is None:
         raise FileError(f"{path} is not a DESIS scene with its header beside it.")
-    fields = envi.read_fields(header)
-    info = raster_info(raster_source(image.absolute()))
-
-    def listed(name: str) -> NDArray[np.float64] | None:
-        return envi.band_numbers(fields, name, n_bands=info.n_bands, where=str(header))
-
-    gain, offset = listed("data gain values"), listed("data offset values")
-    flags = listed("bbl")
-    stated = fields.get("data ignore value")
-    fill = info.nodata
-    if fill is None and stated:
-        fill = envi.number(stated, name="data ignore value", where=str(header))
-    if fill is None and info.dtype == np.int16:
-        fill = -32768.0
+    info = raster_info(image.absolute(), header=header)
+    scene = read_raster_scene(info, usual_nodata=-32768.0)
     masks, notes = _masks(path, info)
-    whole = info.dtype.kind in "iu"
     level = re.search(r"L\d[A-D]", image.name)
-    centre, bands = listed("wavelength"), BandInfo()
-    if centre is not None:
-        bands = nanometres(centre, fields.get("wavelength units", "nm"), listed("fwhm"))
-    return StoredScene(
+    raw = info.dtype.kind in "iu" and not scene.pixels.scaled
+    return replace(
+        scene,
         product=f"DESIS {level[0] if level else 'L2A'}",
-        pixels=Pixels.of(
-            raster_layer(info),
-            fill=fill,
-            gain=1.0 if gain is None else gain,
-            offset=0.0 if offset is None else offset,
-            masks=masks,
-        ),
-        bands=replace(bands, good=None if flags is None else flags > 0),
-        place=info.grid,
-        warnings=(unscaled(image, "reflectance"),) if gain is None and whole else (),
-        notes=(f"Bands are described by {header.name}, found beside {image.name}.", *notes),
+        pixels=replace(scene.pixels, masks=masks),
+        warnings=(unscaled(image, "reflectance"),) if raw else (),
+        notes=(*scene.notes, *notes),
     )
 
 

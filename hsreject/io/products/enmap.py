@@ -20,15 +20,10 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from hsreject.errors import FileError
+from hsreject.files import reading
 from hsreject.io.arrays import Mask, Pixels, StoredScene
 from hsreject.io.products.layout import quality_layer
-from hsreject.io.rasters.raster import (
-    RasterInfo,
-    raster_info,
-    raster_layer,
-    raster_source,
-    read_raster_scene,
-)
+from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer, read_raster_scene
 from hsreject.io.wavelengths import nanometres
 
 if TYPE_CHECKING:
@@ -67,22 +62,29 @@ def describe(path: Path) -> StoredScene:
     An image whose description is missing is opened as any raster, with a warning.
     """
     by_metadata = _METADATA.fullmatch(path.name) is not None
-    source = raster_source((_image_of(path) if by_metadata else path).absolute())
-    image, info = source.path, raster_info(source)
-    described = path if by_metadata else _metadata_of(image, info)
+    info = raster_info((_image_of(path) if by_metadata else path).absolute())
+    described = path if by_metadata else _metadata_of(info)
     if described is None:
-        return _undescribed(path, read_raster_scene(path))
-    detector = _parts(image)[1]
-    level = _LEVEL.search(image.name)
-    masks, notes = _masks(image, info)
-    root = _parsed(described)
+        return _undescribed(path, read_raster_scene(info))
+    detector = _parts(info.path)[1]
+    level = _LEVEL.search(info.path.name)
+    masks, notes = _masks(info)
     # the bands of SWIR come after those of VNIR
     part = {"": slice(None), "VNIR": slice(info.n_bands), "SWIR": slice(-info.n_bands, None)}
     centre, gain, offset, width = (
-        _numbers(root, name, described, needed=name != "FWHMOfBand")[part[detector]]
+        _numbers(described, f"bandCharacterisation/bandID/{name}")[part[detector]]
         for name in ("wavelengthCenterOfBand", "GainOfBand", "OffsetOfBand", "FWHMOfBand")
     )
+    if not (centre.size and gain.size and offset.size):
+        raise FileError(
+            f"{described} does not describe an EnMAP scene: it lacks wavelengths, gains or offsets "
+            "of bands (bandCharacterisation). Download it again."
+        )
     bands = nanometres(centre, "nm", width if width.size else None)
+    # bands without any data do not vary
+    spread = _numbers(described, "bandStatistics/bandID/stdDeviation")
+    good = spread != 0 if spread.size and not detector else None
+    beside = info.path if by_metadata else described
     return StoredScene(
         product=f"EnMAP {level[0] if level else 'L2A'} {detector}".strip(),
         pixels=Pixels.of(
@@ -92,12 +94,9 @@ def describe(path: Path) -> StoredScene:
             offset=offset,
             masks=masks,
         ),
-        bands=replace(bands, good=None if detector else _good(root)),
+        bands=replace(bands, good=good),
         place=info.grid,
-        notes=(
-            f"{(image if by_metadata else described).name}, found beside, belongs to it.",
-            *notes,
-        ),
+        notes=(f"{beside.name}, found beside, belongs to it.", *notes),
     )
 
 
@@ -108,51 +107,45 @@ def _undescribed(path: Path, scene: StoredScene) -> StoredScene:
         lacks.append("scale (its values are the numbers in the file, of L2A 10000 x reflectance)")
     if scene.bands.wavelength is None:
         lacks.append("wavelengths")
-    if not lacks:
-        return scene
     warning = (
         f"{path.name} has the name of an EnMAP image, but no METADATA.XML that fits is beside it: "
         f"it has no {', no '.join(lacks)} and no masks. Put the METADATA.XML into its folder."
     )
-    return replace(scene, warnings=(warning,))
+    return replace(scene, warnings=(warning,) if lacks else ())
 
 
 def _image_of(described: Path) -> Path:
     """Return the image that a description belongs to."""
-    own = _parts(described)[0]
     images = [file for file in sorted(described.parent.iterdir()) if _IMAGE.fullmatch(file.name)]
-    same = [file for file in images if _parts(file)[0] == own] or (
-        images if len(images) == 1 else []
-    )
-    if not same:
-        raise FileError(
-            f"{described} describes an EnMAP scene, but its image *-SPECTRAL_IMAGE.TIF is not "
-            "beside it. Put both into one folder."
-        )
-    detectors = [file for file in same if _parts(file)[1]]
-    if len(detectors) == len(same):
+    same = [file for file in images if _parts(file)[0] == _parts(described)[0]]
+    same = same or (images if len(images) == 1 else [])
+    whole = [file for file in same if not _parts(file)[1]]
+    if same and not whole:
         raise FileError(
             f"{described} belongs to an EnMAP L1B product, whose two detectors do not see the same "
             "pixels. Download the L2A product, or open the image of one detector."
         )
-    whole = [file for file in same if file not in detectors]
+    if not whole:
+        raise FileError(
+            f"{described} describes an EnMAP scene, but its image *-SPECTRAL_IMAGE.TIF is not "
+            "beside it. Put both into one folder."
+        )
     return min(whole, key=lambda file: (len(file.name), file.name))
 
 
-def _metadata_of(image: Path, info: RasterInfo) -> Path | None:
+def _metadata_of(info: RasterInfo) -> Path | None:
     """Return the description that fits an image: of its name, of its scene, or the only one."""
-    prefix, detector, rest = _parts(image)
-    there = [file for file in sorted(image.parent.iterdir()) if _METADATA.fullmatch(file.name)]
+    prefix, detector, rest = _parts(info.path)
+    there = [f for f in sorted(info.path.parent.iterdir()) if _METADATA.fullmatch(f.name)]
     same = [file for file in there if _parts(file)[0] == prefix]
     if same and (detector or rest in {"", "_COG"}):  # as it was downloaded
         return same[0]
-    scene = _SCENE.search(image.name)
-    if scene is not None:
+    if (scene := _SCENE.search(info.path.name)) is not None:
         there = [file for file in there if scene[0].upper() in file.name.upper()]
     fitting = same or there
     if len(fitting) != 1:
         return None
-    n_described = _numbers(_parsed(fitting[0]), "wavelengthCenterOfBand", fitting[0]).size
+    n_described = _numbers(fitting[0], "bandCharacterisation/bandID/wavelengthCenterOfBand").size
     return fitting[0] if n_described == info.n_bands else None
 
 
@@ -165,45 +158,20 @@ def _parts(path: Path) -> tuple[str, str, str]:
     return (described[1] if described else ""), "", ""
 
 
-def _parsed(path: Path) -> ET.Element:
-    try:
-        return ET.fromstring(path.read_bytes())  # noqa: S314  read, never expanded
-    except (ET.ParseError, UnicodeDecodeError, ValueError) as error:
-        raise FileError(f"{path} is not well-formed XML ({error}). Download it again.") from error
+def _numbers(path: Path, entry: str) -> NDArray[np.float64]:
+    """Return what a description says of each band; nothing where it is silent."""
+    with reading(path):
+        root = ET.fromstring(path.read_bytes())  # noqa: S314  read, never expanded
+        return np.array([float(e.text or "nan") for e in root.iterfind(f".//{entry}")])
 
 
-def _numbers(
-    root: ET.Element, name: str, path: Path, *, needed: bool = True
-) -> NDArray[np.float64]:
-    texts = [e.text or "" for e in root.iterfind(f".//bandCharacterisation/bandID/{name}")]
-    try:
-        values = np.array([float(entry) for entry in texts])
-    except ValueError as error:
-        raise FileError(f"{path}: a {name} is not a number ({error}).") from error
-    if not values.size and needed:
-        raise FileError(
-            f"{path} has no {name} in bandCharacterisation: it does not describe an EnMAP scene."
-        )
-    return values
-
-
-def _good(root: ET.Element) -> NDArray[np.bool_] | None:
-    """Return which bands vary: those without any data do not."""
-    spread = [e.text for e in root.iterfind(".//bandStatistics/bandID/stdDeviation")]
-    try:
-        good = np.array([float(entry or "nan") != 0 for entry in spread])
-    except ValueError:
-        return None
-    return good if good.size else None
-
-
-def _masks(image: Path, info: RasterInfo) -> tuple[tuple[Mask, ...], list[str]]:
+def _masks(info: RasterInfo) -> tuple[tuple[Mask, ...], list[str]]:
     """Return the masks of the quality layers that lie on the pixels of the image."""
     masks: dict[str, Mask] = {}
     notes: list[str] = []
-    for file in sorted(image.parent.iterdir()):
+    for file in sorted(info.path.parent.iterdir()):
         match = _QUALITY.fullmatch(file.name)
-        if match is None or match[1].upper() != _parts(image)[0]:
+        if match is None or match[1].upper() != _parts(info.path)[0]:
             continue
         layer, note = quality_layer(file, info)
         notes += note

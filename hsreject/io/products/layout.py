@@ -16,7 +16,7 @@ from rasterio.errors import CRSError
 from hsreject.io.arrays import Layer
 from hsreject.io.grid import Grid
 from hsreject.io.lookup import Located
-from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer, raster_source
+from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer
 from hsreject.io.wavelengths import BandInfo, nanometres
 
 if TYPE_CHECKING:
@@ -69,14 +69,17 @@ def maybe_number(value: Any) -> float | None:
     return float(stated[0]) if stated.size else None
 
 
-def stated_bands(centres: Any, widths: Any = None, good: Any = None) -> BandInfo:
-    """Return what the lists of a file say of its bands; None is absent."""
+def stated_bands(centres: Any, widths: Any = None, good: Any = None, *, unit: str = "") -> BandInfo:
+    """Return what the lists of a file say of its bands; None is absent.
+
+    `unit` is that of lists that do not state their own; by default nm.
+    """
     if centres is None:
         bands = BandInfo(notes=("The file does not say the wavelengths of its bands.",))
     else:
         units = [text(attribute(owner, "units", "Units")) for owner in (centres, widths)]
         width = None if widths is None else numbers(widths)
-        bands = nanometres(numbers(centres), units[0] or "nm", width, units[1])
+        bands = nanometres(numbers(centres), units[0] or unit or "nm", width, units[1])
     return replace(bands, good=None if good is None else numbers(good) == 1)
 
 
@@ -118,7 +121,7 @@ def quality_layer(
     path: Path, image: RasterInfo, *, n_bands: int = 1
 ) -> tuple[Layer | None, tuple[str, ...]]:
     """Return a quality layer beside an image, if it lies on its pixels, and what to note."""
-    info = raster_info(raster_source(path.absolute()))
+    info = raster_info(path.absolute())
     if info.grid.same_as(image.grid) and info.n_bands >= n_bands:
         return raster_layer(info), ()
     return None, (f"{path.name} does not lie on the pixels of the image: not used.",)

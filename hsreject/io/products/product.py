@@ -45,17 +45,12 @@ def read_product(path: Path, *, variable: str | None, band_axis: int | None) -> 
         with open_hdf5(path) as file:
             scenes = (describe(file) for describe in HDF5_FAMILIES if variable is None)
             scene = next((scene for scene in scenes if scene is not None), None)
+        for layer in () if scene is None else scene.pixels.layers:
+            if layer.path != path.absolute():
+                raise FileError(
+                    f"{path}: its pixels are a link to {layer.path}, which is not followed. Open "
+                    "that file, if you know where this one comes from."
+                )
         if scene is not None:
-            _check_links(scene, path)
             return scene
     return describe_cube(path.absolute(), variable, band_axis)
-
-
-def _check_links(scene: StoredScene, path: Path) -> None:
-    """Raise if a link inside of a file leads to another file for the pixels."""
-    for layer in scene.pixels.layers:
-        if layer.path != path.absolute():
-            raise FileError(
-                f"{path}: its pixels are a link to {layer.path}, which is not followed. Open that "
-                "file, if you know where this one comes from."
-            )

@@ -12,7 +12,6 @@ The layout::
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import h5py
 from affine import Affine
@@ -20,8 +19,7 @@ from affine import Affine
 from hsreject.io.arrays import Layer, Mask, Pixels, StoredScene
 from hsreject.io.lookup import Located, located_swath
 from hsreject.io.products import layout
-from hsreject.io.products.layout import attribute, child, numbers, text
-from hsreject.io.wavelengths import BandInfo, nanometres
+from hsreject.io.products.layout import attribute, child, text
 
 _CUBES = {
     "surface_reflectance": "surface reflectance",
@@ -30,7 +28,7 @@ _CUBES = {
     "ortho_radiance": "radiance",
 }
 _MASKS = ("nodata_pixels", "beta_cloud_mask", "beta_cirrus_mask")
-_GOOD = ("good_wavelengths",)
+_LISTS = (("wavelengths", "wavelength", "Wavelengths"), ("fwhm", "FWHM"), ("good_wavelengths",))
 _METADATA = "HDFEOS INFORMATION/StructMetadata.0"
 
 
@@ -61,32 +59,17 @@ def _product(
         located = located_swath(fields.parent.get("Geolocation Fields", {}), layer)
     what, kind = _CUBES[dataset.name.rpartition("/")[2]], "ortho" if on_map else "basic"
     hidden = tuple(Mask(name, Layer.of_hdf5(fields[name], "yx")) for name in masks)
+    lists = [child(fields, *names) for names in _LISTS]
+    if lists[0] is None:
+        lists = [attribute(dataset, *names) for names in _LISTS]
     values = layout.stated_values(dataset, fill=-9999.0)
     return StoredScene(
         product=f"Tanager {what} ({kind})",
         pixels=Pixels.of(layer, masks=hidden, **values),
-        bands=_bands(fields, dataset),
+        bands=layout.stated_bands(*lists, unit=text(attribute(dataset, "wavelengths_units"))),
         place=located.place,
         notes=(*notes, *located.notes),
     )
-
-
-def _bands(fields: h5py.Group, dataset: h5py.Dataset) -> BandInfo:
-    """Return what arrays beside the cube say of the bands, or attributes of it."""
-    centres, widths, good = (
-        child(fields, *names)
-        for names in (("wavelengths", "wavelength", "Wavelengths"), ("fwhm", "FWHM"), _GOOD)
-    )
-    if centres is not None or "wavelengths" not in dataset.attrs:
-        return layout.stated_bands(centres, widths, good)
-    width, flags = attribute(dataset, "fwhm"), attribute(dataset, *_GOOD)
-    bands = nanometres(
-        numbers(dataset.attrs["wavelengths"]),
-        text(attribute(dataset, "wavelengths_units")) or "nm",
-        None if width is None else numbers(width),
-        text(attribute(dataset, "fwhm_units")),
-    )
-    return replace(bands, good=None if flags is None else numbers(flags) == 1)
 
 
 def _located(file: h5py.File, layer: Layer) -> Located:

@@ -238,10 +238,7 @@ def _data_length(fields: Mapping[str, str], *, path: Path) -> int:
         "data ignore value": (_NUMBER.fullmatch(nodata), "a number, without braces"),
         "file type": ("library" not in fields.get("file type", "").lower(), "that of an image"),
         **{
-            name: (
-                not any(item.strip("0.") for item in items(fields, name)),
-                "0 for GDAL to read it",
-            )
+            name: (not fields.get(name, "").strip("0., "), "0 for GDAL to read it")
             for name in frames
         },
     }

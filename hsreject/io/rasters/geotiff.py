@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -13,19 +12,21 @@ import dask.array as da
 import numpy as np
 import rasterio
 import rasterio.shutil
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from rasterio.errors import RasterioIOError
 from rasterio.windows import Window
 
 from hsreject import schema
 from hsreject.class_tree import GROUPS_ATTRIBUTE
 from hsreject.classes import ClassTable
-from hsreject.errors import InputError
+from hsreject.errors import FileError, InputError
 from hsreject.files import starts_with
 from hsreject.io.grid import quiet_without_place
+from hsreject.io.rasters import envi
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
     from pathlib import Path
 
     import xarray as xr
@@ -37,7 +38,7 @@ TILE = 512
 ENVI_SUFFIXES = (".img", ".dat", ".bsq")
 _MOST_ENVI = 255  # the largest value that a header names
 # How the styles begin that are ours to replace: QGIS drops the comment when a user saves a style.
-_STYLE, _OUR_STYLE = ".qml", "<!-- hsreject"
+_STYLE, _OUR_STYLE = ".qml", b"<!-- hsreject"
 # Nine steps of cividis, as in our pictures: even to the eye, and to most colour-blind eyes.
 _RAMP = (
     "#00224e", "#1a386f", "#434e6c", "#61656f", "#7d7c78", "#9b9476", "#bcae6c", "#dec958",
@@ -74,7 +75,7 @@ class CategoryTable:
     def encode(self, labels: xr.DataArray) -> xr.DataArray:
         """Return labels in the type on disk; refuse values that have no name, block by block."""
         missing = labels.attrs.get("_FillValue", schema.nodata_label(labels.dtype))
-        values = list(self.names)
+        values = list(self.entries)
 
         def encode(block: NDArray[Any]) -> NDArray[Any]:
             named = np.isin(block, values)
@@ -98,17 +99,12 @@ class CategoryTable:
         return schema.nodata_label(self.dtype)
 
     @property
-    def names(self) -> dict[int, str]:
-        """The name of each value, ascending, 0 included, no data not."""
-        named = {0: self.zero, **dict(zip(self.classes.values, self.classes.names, strict=True))}
-        return dict(sorted(named.items()))
-
-    @property
-    def colors(self) -> dict[int, tuple[int, ...]]:
-        """The colour of each value (red, green, blue), ascending, 0 included, no data not."""
+    def entries(self) -> dict[int, tuple[str, str]]:
+        """Name and colour (#rrggbb) of each value, ascending, 0 included, no data not."""
         zero = "#000000" if self.zero == "rejected" else "#ffffff"
-        colors = {0: zero, **dict(zip(self.classes.values, self.classes.colors, strict=True))}
-        return {value: tuple(bytes.fromhex(text[1:])) for value, text in sorted(colors.items())}
+        rows = zip(self.classes.values, self.classes.names, self.classes.colors, strict=True)
+        named = {0: (self.zero, zero), **{value: (name, color) for value, name, color in rows}}
+        return dict(sorted(named.items()))
 
     def tags(self) -> dict[str, str]:
         """Return band tags that hold the table inside the file, should the side file get lost."""
@@ -125,26 +121,11 @@ class CategoryTable:
     def to_pam(self) -> bytes:
         """Return the text of GDAL's side file (.aux.xml): it keeps names nowhere else."""
         root = ET.Element("PAMDataset")
-        band = ET.SubElement(root, "PAMRasterBand", band="1")
-        names = self.names
-        listed = ET.SubElement(band, "CategoryNames")
-        for value in range(max(names) + 1):
-            ET.SubElement(listed, "Category").text = names.get(value, "")
-        ET.indent(root)
+        listed = ET.SubElement(ET.SubElement(root, "PAMRasterBand", band="1"), "CategoryNames")
+        for value in range(max(self.entries) + 1):
+            ET.SubElement(listed, "Category").text = self.entries.get(value, ("", ""))[0]
         # No XML declaration: GDAL ignores a side file whose first node is not PAMDataset.
         return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=False))
-
-    def renderer(self, band: int = 1) -> ET.Element:
-        """Return how QGIS draws the map: other values, no data and no reference are transparent."""
-        drawn = _renderer("paletted", band)
-        palette = ET.SubElement(drawn, "colorPalette")
-        for value, name in self.names.items():
-            if value or name != schema.NO_REFERENCE_MEANING:
-                color = "#" + bytes(self.colors[value]).hex()
-                ET.SubElement(
-                    palette, "paletteEntry", value=str(value), color=color, alpha="255", label=name
-                )
-        return drawn
 
 
 def store(
@@ -166,13 +147,6 @@ def store(
         sources, targets = zip(*lazy, strict=True)
         with counting_tasks("writing", progress):
             da.store(list(sources), list(targets), lock=True)
-
-
-def stored_size(raster: Raster) -> int:
-    """Return how many bytes the plain GeoTIFF of a raster may take: whole tiles."""
-    count, height, width = raster.bands.shape
-    tiles = -(-height // TILE) * -(-width // TILE)
-    return int(count * tiles * TILE**2 * raster.bands.dtype.itemsize)
 
 
 @dataclass(frozen=True)
@@ -221,7 +195,8 @@ def _create(raster: Raster, path: Path) -> None:
                 file.set_band_description(number, name)
         if raster.categories is not None:
             if count == 1:  # a TIFF of more bands has no palette
-                file.write_colormap(1, raster.categories.colors)
+                colors = {v: color for v, (_, color) in raster.categories.entries.items()}
+                file.write_colormap(1, {v: tuple(bytes.fromhex(c[1:])) for v, c in colors.items()})
             file.update_tags(1, **raster.categories.tags())
         file.update_tags(**raster.tags)
 
@@ -236,7 +211,7 @@ def side_files(path: Path, raster: Raster) -> list[str]:
         return [path.with_suffix(".hdr").name, f"{path.name}.hdr", f"{path.name}.aux.xml"]
     styles = [path.with_suffix(_STYLE), *(_band_style(path, name) for name in raster.styles)]
     named = [f"{path.name}{suffix}" for suffix in (".aux.xml", ".ovr", ".msk")]
-    ours = (one for one in styles if not one.is_file() or starts_with(one, _OUR_STYLE.encode()))
+    ours = (one for one in styles if not one.is_file() or starts_with(one, _OUR_STYLE))
     return [*named, *(style.name for style in ours)]
 
 
@@ -245,10 +220,10 @@ def _band_style(path: Path, band: str) -> Path:
     return path.with_name(f"{path.stem}_{band}{_STYLE}")
 
 
-def check_envi(raster: Raster) -> None:
+def check_envi(raster: Raster, path: Path) -> None:
     """Raise when an ENVI header cannot hold a map, before anything is computed."""
-    classes = {} if raster.categories is None else raster.categories.names
-    for name in classes.values() or raster.band_names:
+    classes = {} if raster.categories is None else raster.categories.entries
+    for name in [name for name, _ in classes.values()] or raster.band_names:
         if re.search(r"[,{}\n]", name) or not (name.strip() or raster.categories is None):
             raise InputError(
                 f"An ENVI header cannot hold the name '{name}': commas and braces separate its "
@@ -258,6 +233,12 @@ def check_envi(raster: Raster) -> None:
         raise InputError(
             f"An ENVI header names every value up to {_MOST_ENVI} only (found {max(classes)}). "
             "Number the classes from 1, or write a GeoTIFF (.tif)."
+        )
+    header = path.with_suffix(envi.HEADER)
+    if header.is_file() and (others := [f for f in envi.data_beside(header) if f != path]):
+        raise FileError(
+            f"Cannot write {path}: its header would replace {header.name}, which belongs to "
+            f"{others[0].name}. Choose another name."
         )
 
 
@@ -304,50 +285,29 @@ def finish(raster: Raster, plain: Path, path: Path) -> None:
         _check_end(path)
     if raster.categories is not None:
         path.with_name(f"{path.name}.aux.xml").write_bytes(raster.categories.to_pam())
-        path.with_suffix(_STYLE).write_bytes(_style(raster.categories.renderer()))
+        path.with_suffix(_STYLE).write_bytes(_style(raster.categories))
     elif len(raster.bands) == 1:
-        path.with_suffix(_STYLE).write_bytes(_style(_ramp_renderer(*_limits(plain))))
+        path.with_suffix(_STYLE).write_bytes(_style(_limits(plain)))
     for name, drawn in raster.styles.items():
         band = raster.band_names.index(name) + 1
-        if isinstance(drawn, CategoryTable):
-            renderer = drawn.renderer(band)
-        else:
-            renderer = _ramp_renderer(*drawn, band)
-        _band_style(path, name).write_bytes(_style(renderer))
+        _band_style(path, name).write_bytes(_style(drawn, band))
 
 
-def _style(renderer: ET.Element) -> bytes:
-    """Return the text of a layer style of QGIS (.qml)."""
-    # QGIS translates styles of older versions, and takes one without a version for very old.
-    root = ET.Element("qgis", version="3.22.0")
-    ET.SubElement(root, "pipe").append(renderer)
-    ET.indent(root)
-    note = f"{_OUR_STYLE} replaces this style with its map, but not one that QGIS has saved. -->\n"
-    return note.encode() + bytes(ET.tostring(root, encoding="utf-8", xml_declaration=False))
-
-
-def _renderer(kind: str, band: int, attributes: Mapping[str, str] | None = None) -> ET.Element:
-    common = {"type": kind, "band": str(band), "alphaBand": "-1", "opacity": "1"}
-    return ET.Element("rasterrenderer", {**common, **(attributes or {})})
-
-
-def _ramp_renderer(low: float, high: float, band: int = 1) -> ET.Element:
-    """Return how QGIS draws a float map: a perceptual ramp over its range, bright where high."""
-    ends = {"classificationMin": repr(low), "classificationMax": repr(high)}
-    drawn = _renderer("singlebandpseudocolor", band, ends)
-    shader = ET.SubElement(
-        ET.SubElement(drawn, "rastershader"),
-        "colorrampshader",
-        colorRampType="INTERPOLATED",
-        classificationMode="1",
-        minimumValue=repr(low),
-        maximumValue=repr(high),
-    )
-    for value, color in zip(np.linspace(low, high, len(_RAMP)).tolist(), _RAMP, strict=True):
-        ET.SubElement(
-            shader, "item", value=repr(value), color=color, alpha="255", label=f"{value:.4g}"
-        )
-    return drawn
+def _style(drawn: CategoryTable | tuple[float, float], band: int = 1) -> bytes:
+    """Return a layer style of QGIS (.qml): classes, or a perceptual ramp over a range."""
+    facts: dict[str, Any] = {"classes": [], "ramp": [], "band": band}
+    if isinstance(drawn, CategoryTable):  # other values, no data and no reference are transparent
+        facts["classes"] = [
+            (value, name, color)
+            for value, (name, color) in drawn.entries.items()
+            if value or name != schema.NO_REFERENCE_MEANING
+        ]
+    else:
+        facts["low"], facts["high"] = drawn
+        facts["ramp"] = [*zip(np.linspace(*drawn, len(_RAMP)).tolist(), _RAMP, strict=True)]
+    loader = PackageLoader("hsreject.io.rasters", ".")
+    templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    return templates.get_template("style.qml.jinja").render(facts).encode()
 
 
 def _limits(path: Path) -> tuple[float, float]:

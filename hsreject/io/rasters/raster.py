@@ -1,4 +1,4 @@
-"""Rasters, which GDAL reads: the path, a :class:`RasterSource`, a :class:`RasterInfo`, pixels."""
+"""Rasters, which GDAL reads: a :class:`RasterInfo` says what a file holds, then come its pixels."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree as ET
 
@@ -47,61 +48,54 @@ CLASSIC_NETCDF = (b"CDF\1", b"CDF\2", b"CDF\5")
 _MOST_BANDS = 10_000  # rasterio reads them in quadratic time; an infrared sounder has 8,461
 _SCALE_FACTOR = "reflectance scale factor"
 _CACHE = 128  # MB of unpacked blocks that GDAL keeps
-_TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _DRIVERS = {
-    "GTiff": _TIFF,
+    "GTiff": (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"),
     "HFA": (b"EHFA_HEADER_TAG",),
     "JP2OpenJPEG": (b"\0\0\0\x0cjP  ", b"\xffO\xffQ"),
 }
 """Formats that are known by their first bytes."""
 _TIFF_SUFFIXES = {".tif", ".tiff", ".gtiff", ".btf", ".tf8"}
-_PLAIN = (*_TIFF, *_DRIVERS["HFA"], *_DRIVERS["JP2OpenJPEG"], HDF5, b"\x89PNG", b"\xff\xd8\xff")
+_PLAIN = (
+    *(mark for marks in _DRIVERS.values() for mark in marks),
+    HDF5,
+    b"\x89PNG",
+    b"\xff\xd8\xff",
+)
 _TRUSTED: ContextVar[bool] = ContextVar("trusted virtual rasters", default=False)
 
 
 # Which files belong together.
 
 
-@dataclass(frozen=True)
-class RasterSource:
-    """A raster file, the GDAL driver that reads it, and the header beside it."""
+class _Source(NamedTuple):
+    """A raster file, the GDAL driver that reads it, and the ENVI header that describes it."""
 
     path: Path
     driver: str
     header: Path | None = None
-    fields: dict[str, str] = field(default_factory=dict)  # of an ENVI header
-    guesses: tuple[str, ...] = ()  # what was decided without the user saying it
-    parts: tuple[Path, ...] | None = None  # the files that a virtual raster names, if it is checked
-
-    @property
-    def described_in(self) -> str:
-        """The file that says what the bands are, for messages."""
-        return str(self.header or self.path)
+    fields: Mapping[str, str] = MappingProxyType({})
 
 
-def raster_source(path: Path) -> RasterSource:
-    """Return how to open a raster, after checking what can be checked before GDAL opens it."""
+def _source(path: Path) -> _Source:
     suffix = path.suffix.lower()
     if suffix == ".vrt":
-        return RasterSource(path, "VRT", parts=_named_files(path))
+        return _Source(path, "VRT")
     if suffix == envi.HEADER:
         fields = envi.read_fields(path)
-        tiff = _describes_tiff(fields)
-        data = envi.data_of(path, _TIFF_SUFFIXES if tiff else None)
-        guess = f"The data file is {data.name}, found beside {path.name}."
-        return _with_header(data, path, fields, "GTiff" if tiff else "ENVI", guess)
+        if _describes_tiff(fields):
+            return _Source(envi.data_of(path, _TIFF_SUFFIXES), "GTiff", path, fields)
+        return _Source(envi.data_of(path), "ENVI", path, fields)
     header = envi.header_of(path)
     # The first pixels of an ENVI file may look like the start of a TIFF: its header knows better.
     if header is not None and suffix not in _TIFF_SUFFIXES and envi.belongs(path, header):
-        guess = f"The header is {header.name}, found beside {path.name}."
-        return _with_header(path, header, envi.read_fields(header), "ENVI", guess)
+        return _Source(path, "ENVI", header, envi.read_fields(header))
     driver = next((name for name, marks in _DRIVERS.items() if starts_with(path, *marks)), None)
     if driver == "GTiff" and header is not None and starts_with(header, b"ENVI"):
         fields = envi.read_fields(header)
         if _describes_tiff(fields):
-            return _with_header(path, header, fields, driver)
+            return _Source(path, driver, header, fields)
     if driver is not None:
-        return RasterSource(path, driver)
+        return _Source(path, driver)
     names = " and ".join(dict.fromkeys((f"{path.name}.hdr", f"{path.stem}.hdr")))
     reason = f"has no header beside it: looked for {names}"
     if header is not None:
@@ -110,17 +104,6 @@ def raster_source(path: Path) -> RasterSource:
         f"{path} is not a raster (GeoTIFF, ERDAS Imagine, JPEG 2000, ENVI), and {reason}. If it is "
         "packed, unpack it; HDF5 and NetCDF files are opened with open_scene or open_dataset."
     )
-
-
-def _with_header(
-    data: Path, header: Path, fields: dict[str, str], driver: str, guess: str = ""
-) -> RasterSource:
-    """Return the source of a data file and its header, which must fit each other."""
-    if driver != "ENVI":
-        guess = f"Bands are described by {header.name}, found beside {data.name}."
-        return RasterSource(data, driver, header, fields, (guess,))
-    noted = envi.check_length(fields, header=header, data=data)
-    return RasterSource(data, driver, header, fields, (guess, *noted))
 
 
 def _describes_tiff(fields: Mapping[str, str]) -> bool:
@@ -140,38 +123,31 @@ def trusting_vrt(trust: bool) -> Iterator[None]:  # noqa: FBT001
         _TRUSTED.reset(before)
 
 
-def _named_files(path: Path) -> tuple[Path, ...] | None:
-    """Return the files that a virtual raster names, all in its own folder; None of a trusted one.
+def _named_files(path: Path) -> list[Path]:
+    """Return the files that a virtual raster names, all in its own folder; none of a trusted one.
 
     Raises where it names anything else: GDAL would open it, whatever and wherever it is.
     """
     if _TRUSTED.get():
-        return None
-    try:
-        root = ET.fromstring(path.read_bytes())  # noqa: S314  read, never expanded
-    except (ET.ParseError, ValueError) as error:
-        raise FileError(f"{path} is not a virtual raster ({error}). Make it again.") from error
+        return []
+    root = ET.fromstring(path.read_bytes())  # noqa: S314  read, never expanded
     plain = {None, "VRTSourcedRasterBand", "VRTRawRasterBand"}
     odd = [
         f"is computed ({e.get('subClass')})" for e in root.iter() if e.get("subClass") not in plain
     ]
     odd += [f"names {e.text!r}" for e in root.iter("MDI") if e.get("key") == "OVERVIEW_FILE"]
-    files: dict[Path, None] = {}
-    for element in root.iter("SourceFilename"):
-        name = (element.text or "").strip()
-        file = path.parent / name  # which is the name itself where that is absolute
+    files = [(element, (element.text or "").strip()) for element in root.iter("SourceFilename")]
+    for element, name in files:
+        file, absolute = path.parent / name, Path(name).is_absolute()
         if isinstance(path, RemotePath):
-            inside = not Path(name).is_absolute()
+            inside = not absolute
         else:
             inside = path.parent.resolve() in file.resolve().parents
         # a relative name that is not relative to the virtual raster is so to where one works
-        inside &= element.get("relativeToVRT") == "1" or Path(name).is_absolute()
+        inside &= element.get("relativeToVRT") == "1" or absolute
         leads_away = re.match(r"[<{]|\w\w+:|/vsi", name) or ".." in Path(name).parts
-        if leads_away or not inside or not file.is_file():
-            odd.append(f"names {name!r}")
-        elif starts_with(file, *_PLAIN) or envi.header_of(file) is not None:
-            files[file] = None
-        else:
+        plain_file = not leads_away and inside and file.is_file()
+        if not (plain_file and (starts_with(file, *_PLAIN) or envi.header_of(file) is not None)):
             odd.append(f"names {name!r}")
     if odd:
         raise FileError(
@@ -179,35 +155,33 @@ def _named_files(path: Path) -> tuple[Path, ...] | None:
             "because one from a stranger could read any file of yours. If you know where it comes "
             "from, open it with --trust-vrt (in Python trust_vrt=True)."
         )
-    return tuple(files)
+    return sorted({path.parent / name for _, name in files})
 
 
 # What a file says before its pixels are read.
-
-
-class RasterBand(NamedTuple):
-    """What a raster says about one band: true value = value in the file * scale + offset."""
-
-    nodata: float | None  # only a value that pixels of this type can have
-    scale: float
-    offset: float
-    name: str  # its description, or nothing
-    tags: dict[str, str]
-    alpha: bool  # an alpha channel, not light
 
 
 @dataclass(frozen=True)
 class RasterInfo:
     """What a raster file says before any pixel is read; others decide what follows from it."""
 
-    source: RasterSource
+    path: Path
     name: str  # what GDAL opens: the path, or the text of a virtual raster over it
     driver: str
     layout: str  # how bands follow each other: "band", "line", "pixel"; of ENVI "bsq", "bil", "bip"
     dtype: np.dtype[Any]  # of the pixels in the file
     grid: Grid
-    bands: tuple[RasterBand, ...]
-    fields: dict[str, str]  # of ENVI: from the header, or from the tags of the file
+    # of each band: true value = value in the file * scale + offset
+    nodata_values: tuple[float | None, ...]  # only values that pixels of this type can have
+    scales: tuple[float, ...]
+    offsets: tuple[float, ...]
+    names: tuple[str, ...]  # descriptions, or nothing
+    tags: tuple[dict[str, str], ...]
+    alpha: tuple[bool, ...]  # whether it is an alpha channel, not light
+    header: Mapping[str, str]  # fields of the ENVI header beside it
+    fields: Mapping[str, str]  # the same, or what the tags of the file have of them
+    described_in: str  # the file that says what the bands are, for messages
+    notes: tuple[str, ...]  # what was decided without the file saying it
     grain: tuple[int, int]  # rows and columns that are stored together
     has_mask: bool  # the file holds a mask of pixels with data, or one per band
     n_control_points: int  # ground control points, which are not used
@@ -216,96 +190,99 @@ class RasterInfo:
     @property
     def n_bands(self) -> int:
         """Number of bands."""
-        return len(self.bands)
-
-    @property
-    def format(self) -> str:
-        """What people call it."""
-        return f"{self.driver} {self.layout}"
+        return len(self.names)
 
     @property
     def nodata(self) -> float | None:
         """The nodata value of the first band that has one."""
-        return next((band.nodata for band in self.bands if band.nodata is not None), None)
+        return next((value for value in self.nodata_values if value is not None), None)
 
 
-def raster_info(source: RasterSource) -> RasterInfo:
-    """Return what GDAL says about a raster file, without reading pixels."""
+def raster_info(path: Path, *, header: Path | None = None) -> RasterInfo:
+    """Return what GDAL says about a raster file, without reading pixels.
+
+    What can be checked before GDAL opens it is checked: its header, and the files it names. A TIFF
+    may have a `header` of ENVI that does not say so.
+    """
+    tiff = None if header is None else _Source(path, "GTiff", header, envi.read_fields(header))
+    source = tiff or _source(path)
+    files = _named_files(path) if source.driver == "VRT" else [source.path]
+    notes = []
+    if source.header is not None:
+        notes.append(f"{source.path.name} is described by {source.header.name}, found beside it.")
+        if source.driver == "ENVI":
+            notes += envi.check_length(source.fields, header=source.header, data=source.path)
+    name = gdal_name(source.path)
     try:
-        return _info(source, gdal_name(source.path), source.driver)
+        return _info(source, name, source.driver, files, notes)
     except UnicodeDecodeError:
         # rasterio expects UTF-8 everywhere; Latin-1 headers are common.
-        return _info(source, virtual_raster(source), "VRT")
+        return _info(source, virtual_raster(name, source.driver), "VRT", files, notes)
 
 
-def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
+def _info(
+    source: _Source, name: str, driver: str, files: list[Path], notes: list[str]
+) -> RasterInfo:
+    path, described_in = source.path, str(source.header or source.path)
     with gdal(), rasterio.open(name, driver=driver) as dataset:
-        _check_claims(dataset, source)
+        _check_claims(dataset, path)
+        if driver == "ENVI":
+            envi.check_same(source.fields, dataset.tags(ns="ENVI"), path=described_in)
         dtype = np.dtype(dataset.dtypes[0])
-        bands = _bands(dataset, dtype)
-        plain = ({MaskFlags.all_valid}, {MaskFlags.nodata})
-        files = source.parts if source.driver == "VRT" else (source.path,)
-        lengths = [file_length(file) for file in files or ()]
-        all_known = None not in lengths and bool(lengths)
+        lengths = [file_length(file) for file in files]
         layout = source.fields.get("interleave") or "pixel"
-        if dataset.driver not in {"ENVI", "JP2OpenJPEG"}:  # which GDAL may look for for ever
+        if driver not in {"ENVI", "JP2OpenJPEG"}:  # which GDAL may look for for ever
             layout = dataset.profile.get("interleave", "band")
+        plain = ({MaskFlags.all_valid}, {MaskFlags.nodata})
+        tags = dataset.tags(ns="ENVI"), dataset.tags()
         return RasterInfo(
-            source=source,
+            path=path,
             name=name,
-            driver=dataset.driver,
+            driver=driver,
             layout=str(layout).lower(),
             dtype=dtype,
-            grid=grid_of_file(dataset, source.path),
-            bands=bands,
-            fields=source.fields
-            or envi.fields_from_tags(dataset.tags(ns="ENVI"), dataset.tags(), len(bands)),
+            grid=grid_of_file(dataset, path),
+            nodata_values=tuple(usable_nodata(value, dtype) for value in dataset.nodatavals),
+            scales=dataset.scales,
+            offsets=dataset.offsets,
+            names=tuple(name or "" for name in dataset.descriptions),
+            tags=tuple(dataset.tags(n) | dataset.tags(n, ns="IMAGERY") for n in dataset.indexes),
+            alpha=tuple(color is ColorInterp.alpha for color in dataset.colorinterp),
+            header=source.fields,
+            fields=source.fields or envi.fields_from_tags(*tags, dataset.count),
+            described_in=described_in,
+            notes=tuple(notes),
             grain=dataset.block_shapes[0],
             has_mask=any(set(flags) not in plain for flags in dataset.mask_flag_enums),
             n_control_points=len(dataset.gcps[0]),
-            length=sum(size or 0 for size in lengths) if all_known else None,
+            length=None if None in lengths or not files else sum(lengths),  # type: ignore[arg-type]
         )
 
 
-def _check_claims(dataset: Any, source: RasterSource) -> None:
+def _check_claims(dataset: Any, path: Path) -> None:
     """Raise if a file cannot hold what GDAL claims, or holds a type that is not read."""
+    types = sorted(set(dataset.dtypes))
     if dataset.subdatasets:
         raise FileError(
-            f"{source.path} holds {len(dataset.subdatasets)} images, not one. "
+            f"{path} holds {len(dataset.subdatasets)} images, not one. "
             "Export the one you want as a file of its own."
         )
     if not 1 <= dataset.count <= _MOST_BANDS:
         raise FileError(
-            f"{source.path} claims {dataset.count} bands; hsreject opens 1 to {_MOST_BANDS}. "
+            f"{path} claims {dataset.count} bands; hsreject opens 1 to {_MOST_BANDS}. "
             "If it is damaged, copy it again; else extract the bands you need."
         )
-    types = sorted(set(dataset.dtypes))
-    if any("complex" in name for name in types):
-        raise FileError(f"{source.path} holds complex numbers ({types[0]}). Write their amplitude.")
-    if len(types) > 1:
+    if len(types) > 1 or "complex" in types[0]:
         raise FileError(
-            f"{source.path} has bands of different types ({', '.join(types)}). "
-            "Convert them to one type, for example with gdal_translate -ot Float32."
+            f"{path} holds {' and '.join(types)}; all bands must be of one type of real numbers. "
+            "Convert them, for example with gdal_translate -ot Float32."
         )
-    if dataset.driver == "ENVI":
-        envi.check_same(source.fields, dataset.tags(ns="ENVI"), path=source.described_in)
 
 
-def _bands(dataset: Any, dtype: np.dtype[Any]) -> tuple[RasterBand, ...]:
-    # each of these properties asks GDAL about every band: once is enough
-    nodata = [usable_nodata(value, dtype) for value in dataset.nodatavals]
-    names = [name or "" for name in dataset.descriptions]
-    tags = [dataset.tags(band) | dataset.tags(band, ns="IMAGERY") for band in dataset.indexes]
-    alpha = [color is ColorInterp.alpha for color in dataset.colorinterp]
-    rows = zip(nodata, dataset.scales, dataset.offsets, names, tags, alpha, strict=True)
-    return tuple(RasterBand(*row) for row in rows)
-
-
-def virtual_raster(source: RasterSource) -> str:
+def virtual_raster(name: str, driver: str) -> str:
     """Return GDAL's own description of a file as a virtual raster, in clean UTF-8."""
-    name = gdal_name(source.path)
     with gdal(), MemoryFile(ext=".vrt") as target:
-        with rasterio.open(name, driver=source.driver) as opened:
+        with rasterio.open(name, driver=driver) as opened:
             rasterio.shutil.copy(opened, target.name, driver="VRT")
         lines = target.read().splitlines(keepends=True)
     return "".join(envi.decoded(line) for line in lines)
@@ -332,7 +309,8 @@ def raster_layer(info: RasterInfo, *, masked: bool = False) -> Layer:
             driver=info.driver,
         )
     together = info.n_bands if info.layout in {"pixel", "bip"} else 1
-    described = (info.source.path, "", AXES, opened.shape, opened.dtype, info.format)
+    kind = f"{info.driver} {info.layout}"
+    described = (info.path, "", AXES, opened.shape, opened.dtype, kind)
     read = partial(_read_opened, opened.variable)
     row_of_blocks = info.n_bands * info.grain[0] * info.grid.width * info.dtype.itemsize
     cached = row_of_blocks <= _CACHE * 2**20
@@ -355,7 +333,7 @@ def raster_pixels(
     # GDAL compares floats with nodata as they were rounded, but overlooks it beside a mask in the
     # file and in 64-bit integers; comparing integers here takes half the memory, too
     by_value = info.has_mask or info.dtype.kind in "iu"
-    fill = tuple(band.nodata if by_value else None for band in info.bands)
+    fill = info.nodata_values if by_value else None
     if info.nodata is None:
         fill = (nodata,) * info.n_bands
     masked = info.has_mask or (info.nodata is not None and not by_value)
@@ -370,37 +348,55 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None) -> Any:
     return read_or_lazy(raster_pixels(info), chunks)
 
 
-def read_raster_scene(path: Path) -> StoredScene:
-    """Return the scene in a file that GDAL opens: its values scaled, NaN where it has no data."""
-    info = raster_info(raster_source(path))
-    bands = band_info(info)
-    gain, offset, note_on_scale = _stated_scale(info)
-    nodata, note_on_nodata = info.nodata, ""
-    stated = info.fields.get("data ignore value")
+def read_raster_scene(info: RasterInfo, *, usual_nodata: float | None = None) -> StoredScene:
+    """Return the scene in a file that GDAL opens: its values scaled, NaN where it has no data.
+
+    Where a file has band gains and a `reflectance scale factor`, both say the same: only the factor
+    counts, so that nothing is scaled twice.
+    """
+    bands, notes, where = band_info(info), [*raster_notes(info)], info.described_in
+    gain, offset = np.array(info.scales, dtype=float), np.array(info.offsets, dtype=float)
+    if np.all(gain == 1) and not offset.any():
+        # GDAL reads the header of an ENVI file, not the one beside a TIFF
+        gains, offsets = (
+            envi.band_numbers(info.header, name, n_bands=info.n_bands, where=where)
+            for name in ("data gain values", "data offset values")
+        )
+        gain, offset = gain if gains is None else gains, offset if offsets is None else offsets
+    if text := info.fields.get(_SCALE_FACTOR):
+        factor = envi.number(text, name=_SCALE_FACTOR, where=where)
+        if not (np.isfinite(factor) and factor > 0):
+            raise FileError(f"{where}: '{_SCALE_FACTOR} = {text[:40]}' must be a number above 0.")
+        if np.any(gain != 1) or offset.any():
+            both = f"The file has band gains or offsets and a {_SCALE_FACTOR} ({factor:g})"
+            notes.append(f"{both}: only the factor was applied.")
+        gain, offset = np.full(info.n_bands, 1 / factor), np.zeros(info.n_bands)
+    nodata, stated = info.nodata, info.fields.get("data ignore value")
     if nodata is None and stated is not None:
-        value = envi.number(stated, name="data ignore value", where=str(info.source.path))
+        value = envi.number(stated, name="data ignore value", where=where)
         nodata = usable_nodata(value, info.dtype)
         if nodata is None:
-            note_on_nodata = f"The data ignore value {stated} cannot occur in {info.dtype} pixels."
+            notes.append(f"The data ignore value {stated} cannot occur in {info.dtype} pixels.")
+    elif nodata is None:
+        nodata = usable_nodata(usual_nodata, info.dtype)
     return StoredScene(
         pixels=raster_pixels(info, nodata=nodata, gain=gain, offset=offset),
         bands=bands,
         place=info.grid,
         attrs={
-            "source": info.source.path.name,
+            "source": info.path.name,
             "type_in_file": str(info.dtype),
             "nodata_in_file": nodata,
             "acquisition_time": info.fields.get("acquisition time"),
         },
-        notes=(*raster_notes(info), *filter(None, (note_on_scale, note_on_nodata))),
+        notes=tuple(notes),
     )
 
 
 def raster_notes(info: RasterInfo) -> Iterator[str]:
     """Yield a sentence about each thing that a raster says and that cannot simply be followed."""
-    yield from info.source.guesses
-    header, crs, transform = info.source.fields, info.grid.crs, info.grid.transform
-    unplaced = transform == Affine.identity()
+    yield from info.notes
+    header, unplaced = info.header, info.grid.transform == Affine.identity()
     if unplaced and info.n_control_points:
         yield (
             f"The file lies on the map by {info.n_control_points} ground control points only, "
@@ -408,45 +404,13 @@ def raster_notes(info: RasterInfo) -> Iterator[str]:
         )
     elif unplaced and header.get("map info"):
         yield "The map info of the header is not understood: no place on a map."
-    if crs is not None and crs.is_geographic and max(abs(transform.c) / 4, abs(transform.f)) > 180:
-        yield "The coordinates are not degrees, as the reference system says: correct one of them."
-    if crs is None and header.get("coordinate system string"):
+    if info.grid.crs is None and header.get("coordinate system string"):
         yield "The coordinate system string of the header is not understood: not used."
-    for number, band in enumerate(info.bands, start=1):
-        if band.alpha:
-            yield f"Band {number} is an alpha channel: no data where it is 0, and no band of light."
-    if info.source.driver == "ENVI" and info.dtype.itemsize > 1 and "byte order" not in header:
+    for band in np.flatnonzero(info.alpha) + 1:
+        yield f"Band {band} is an alpha channel: no data where it is 0, and no band of light."
+    little = header and info.driver != "GTiff" and "byte order" not in header
+    if little and info.dtype.itemsize > 1:
         yield "The header does not tell the byte order: read as little endian (0)."
-
-
-def _stated_scale(info: RasterInfo) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
-    """Return gain and offset per band that a file or the header beside it states, and a note.
-
-    Where a file has band gains and a `reflectance scale factor`, both say the same: only the factor
-    counts, so that nothing is scaled twice.
-    """
-    where = info.source.described_in
-    gain, offset = np.array([(band.scale, band.offset) for band in info.bands], dtype=float).T
-    if np.all(gain == 1) and not offset.any():
-        # GDAL reads the header of an ENVI file, not the one beside a TIFF
-        listed = [
-            envi.band_numbers(info.source.fields, name, n_bands=info.n_bands, where=where)
-            for name in ("data gain values", "data offset values")
-        ]
-        gain = gain if listed[0] is None else listed[0]
-        offset = offset if listed[1] is None else listed[1]
-    text = info.fields.get(_SCALE_FACTOR)
-    if not text:
-        return gain, offset, ""
-    factor = envi.number(text, name=_SCALE_FACTOR, where=where)
-    if not (np.isfinite(factor) and factor > 0):
-        raise FileError(f"{where}: '{_SCALE_FACTOR} = {text[:40]}' must be a number above 0.")
-    doubly = bool(np.any(gain != 1) or offset.any())
-    note = (
-        f"The file has band gains or offsets and a {_SCALE_FACTOR} ({factor:g}): only the factor "
-        "was applied."
-    )
-    return np.full(info.n_bands, 1 / factor), np.zeros(info.n_bands), note if doubly else ""
 
 
 @contextmanager
