@@ -133,6 +133,30 @@ def test_the_sweep_is_that_of_all_thresholds_one_by_one(decimals) -> None:
     assert last_wrong == 0
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_curve_of_deep_trees_is_that_of_answers_one_by_one(dtype) -> None:
+    rng = np.random.default_rng(14)
+    groups = {"ab": ["a", "b"], "abc": ["ab", "c"], "abcd": ["abc", "d"], "ef": ["e", "f"]}
+    tree = hr.ClassTree.from_groups(list("abcdefg"), groups)
+    levels = np.sort(rng.random((4, 60)).round(1).astype(dtype), axis=0) - dtype(0.5)
+    label, truth = rng.integers(1, 8, 60), rng.integers(1, 9, 60)  # 8 is no class of the tree
+    curve = hr.level_curve(label, levels, truth, tree)
+    assert curve.threshold.values.tolist() == [*np.unique(levels).tolist(), np.inf]
+    codes = np.array(tree.table.values)[tree.over[:, label - 1]]  # (level, sample)
+    right = tree.holds(codes, truth)
+    for row in (curve.isel(operating_point=place) for place in range(curve.threshold.size)):
+        height = (levels < row.threshold.item()).sum(axis=0)
+        kept = height < 4
+        answer = height[kept], np.flatnonzero(kept)
+        expected = hr.operating_point(np.where(kept, right[height % 4, range(60)], right[3]), ~kept)
+        assert hr.OperatingPoint.from_curve(row) == expected
+        nodes = tree.over[:, label - 1][answer]
+        assert row.accurate_coarse == (right[answer] & (nodes >= 7)).sum()
+        assert row.information.item() == pytest.approx(tree.information[nodes].sum() / 60)
+        shares = np.bincount(answer[0], minlength=4) / 60
+        np.testing.assert_array_equal(row.kept_at_level, shares)
+
+
 def test_a_fraction_counts_the_root_and_takes_the_finest_answers() -> None:
     probability, reference = scene(200, seed=5)
     nothing = REJECTOR.reject(probability, fraction=0.0)
