@@ -241,6 +241,7 @@ def assess(
             stacklevel=2,
         )
     points, classes = points.select(used), points.classes
+    clear = points.select(points.reference > 0)
     hectares = Grid.of(on_map).pixel_areas()
     area = np.broadcast_to(1.0 if hectares is None else hectares, on_map.shape)
     figures = _figures(points, on_map, area, kept_only=unknown, delta=1 - confidence_level)
@@ -278,20 +279,18 @@ def assess(
         total_area=total,
         rejected_area=rejected_area,
         unknown_area=rejected_area if unknown else 0.0,
-        error_matrix=_error_matrix(points),
+        error_matrix=confusion_matrix(
+            clear.reference,
+            # a rejected point may have any class here: its column is another one
+            np.where(clear.label == REJECTED, clear.reference, clear.label),
+            rejected=clear.label == REJECTED,
+            classes=classes,
+        ),
         confidence_level=float(confidence_level),
-        n_points=int(np.count_nonzero(points.reference > 0)),
+        n_points=len(clear),
         n_cannot_tell=int(np.count_nonzero(points.reference == CANNOT_TELL)),
         drawn=drawn,
     )
-
-
-def _error_matrix(points: Sample) -> xr.DataArray:
-    labelled = points.select(points.reference > 0)
-    rejected = labelled.label == REJECTED
-    # a rejected point may have any class here: its column is another one
-    label = np.where(rejected, labelled.reference, labelled.label)
-    return confusion_matrix(labelled.reference, label, rejected=rejected, classes=points.classes)
 
 
 def _strata(
@@ -398,7 +397,9 @@ def _ratios(
     n = np.maximum(n_points, 1)
     mean = weights.sum(axis=(1, 2)) / n
     areas = sizes * np.where(mean > 0, mean, 1.0)
-    shares = [_total(part, weights) * sizes / n / areas for part in (right, wrong)]
+    shares = [
+        np.einsum("qlr,slr->qs", part, weights) * sizes / n / areas for part in (right, wrong)
+    ]
     # only the rejected pixels may have no point, and are wrong where they are not asked about
     shares[1][:, n_points == 0] = np.all(wrong[:, REJECTED], axis=1, keepdims=True)
     above, others = (share @ areas for share in shares)
@@ -406,7 +407,10 @@ def _ratios(
         ratio = above / (above + others)
     residual = np.where(right, 1.0, 0.0) - (right | wrong) * ratio[:, None, None]
     left = 1 - n / sizes  # a stratum that is sampled whole leaves no doubt
-    spread = _total(residual**2, squares) / n - (_total(residual, weights) / n) ** 2
+    spread = (
+        np.einsum("qlr,slr->qs", residual**2, squares) / n
+        - (np.einsum("qlr,slr->qs", residual, weights) / n) ** 2
+    )
     variance = (spread * sizes**2 * left / np.maximum(n - 1, 1)).sum(axis=1)
     error = np.sqrt(np.maximum(variance, 0.0)) / (above + others)
     error[error < 1e-7] = 0.0  # less is rounding
@@ -444,8 +448,3 @@ def _ratios(
     _, last, root = terms(right_high, wrong_low)
     upper = np.divide(root, last + root, out=np.ones_like(ratio), where=last > 0)
     return np.stack([ratio, error, np.minimum(lower, ratio), np.maximum(upper, ratio)], axis=1)
-
-
-def _total(part: NDArray[Any], table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sums (quantity, stratum) of a table over what counts."""
-    return np.tensordot(part, table, ((1, 2), (1, 2)))

@@ -464,8 +464,9 @@ class _Table:
         """Return a column of numbers; some programs write a comma for the decimal point."""
         try:
             numbers = np.array([float(str(v).replace(",", ".")) for v in self.column(name)])
-            if whole and (odd := numbers[numbers % 1 != 0]).size:  # or not a number
-                raise ValueError(f"not {odd[0]:g}")
+            broken = numbers[(np.floor(numbers) != numbers) | np.isinf(numbers)]
+            if whole and broken.size:
+                raise ValueError(f"not {broken[0]:g}")
             return numbers.astype(np.int64) if whole else numbers
         except ValueError as error:
             raise FileError(

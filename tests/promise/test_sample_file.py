@@ -230,6 +230,7 @@ def test_strata_that_lost_their_size_are_refused(label, tmp_path) -> None:
     ("text", "word"),
     [("", "no column"), ("row,column,reference\n", "no points"), ("row,reference\n1,2\n", "column"),
      ("row,column,reference\n1,x,2\n", "numbers"), ("row,column,reference\n1,2.5,2\n", "whole"),
+     ("row,column,reference\n1,nan,2\n", "whole"), ("row,column,reference\n1,inf,2\n", "whole"),
      ("row,column,reference\n1,2,3,4\n", "more cells")],
 )  # fmt: skip
 def test_spreadsheets_that_cannot_be_read(text, word, tmp_path) -> None:
