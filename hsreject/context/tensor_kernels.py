@@ -33,13 +33,6 @@ class Patches(NamedTuple):
     side: int
 
 
-class Ball(NamedTuple):
-    """The duals of weight times a Schatten norm: spectral norm (nuclear) or Frobenius norm."""
-
-    radius: Number
-    nuclear: bool
-
-
 class PatchScratch(NamedTuple):
     """Room for one thread."""
 
@@ -61,7 +54,7 @@ def move_tensor_dual(
     dual: FloatArray,
     field: FloatArray,
     patches: Patches,
-    ball: Ball,
+    radius: Number,
     steps: Steps,
     scratch: PatchScratch,
     first_row: int,
@@ -80,7 +73,7 @@ def move_tensor_dual(
         else:
             clear(rows)
         if row - reach >= first_row:
-            tensor_dual_row(dual[row - reach], row - reach, patches, ball, steps, scratch)
+            tensor_dual_row(dual[row - reach], row - reach, patches, radius, steps, scratch)
 
 
 @inner
@@ -117,7 +110,7 @@ def tensor_dual_row(
     dual: FloatArray,
     row: int,
     patches: Patches,
-    ball: Ball,
+    radius: Number,
     steps: Steps,
     scratch: PatchScratch,
 ) -> None:
@@ -146,59 +139,27 @@ def tensor_dual_row(
                 for k in range(n_classes):
                     right, down = dual[s, 0, k, first:last], dual[s, 1, k, first:last]
                     to_right, to_below = seen[0, k, start:], seen[1, k, start:]
-                    if moving:
-                        move_towards(right, down, to_right, to_below, c, sigma, keep, tensor)
-                    else:
-                        add_products(right, down, to_right, to_below, c, sigma, tensor)
+                    for j in range(len(c)):
+                        t = right[j] + sigma * c[j] * to_right[j]
+                        u = down[j] + sigma * c[j] * to_below[j]
+                        if moving:  # to keep Y + T factor, with the matrices of `projections`
+                            y, v = right[j], down[j]
+                            right[j] = keep * y + tensor[ACROSS + j] * t + tensor[MIXED + j] * u
+                            down[j] = keep * v + tensor[MIXED + j] * t + tensor[DOWN + j] * u
+                        else:  # sum up the products of the columns t and u
+                            tensor[ACROSS + j] += t * t
+                            tensor[MIXED + j] += t * u
+                            tensor[DOWN + j] += u * u
             if not moving:
-                projections(tensor, ball, steps.relaxation)
+                projections(tensor, radius, steps.relaxation)
 
 
 @inner
-def add_products(
-    right: FloatArray,
-    down: FloatArray,
-    to_right: FloatArray,
-    to_below: FloatArray,
-    coupling: FloatArray,
-    sigma: Number,
-    tensor: FloatArray,
-) -> None:
-    """Add the products of the columns t and u of T to the structure tensors."""
-    for j in range(len(coupling)):
-        t = right[j] + sigma * coupling[j] * to_right[j]
-        u = down[j] + sigma * coupling[j] * to_below[j]
-        tensor[ACROSS + j] += t * t
-        tensor[MIXED + j] += t * u
-        tensor[DOWN + j] += u * u
-
-
-@inner
-def move_towards(
-    right: FloatArray,
-    down: FloatArray,
-    to_right: FloatArray,
-    to_below: FloatArray,
-    coupling: FloatArray,
-    sigma: Number,
-    keep: Number,
-    factor: FloatArray,
-) -> None:
-    """Write keep Y + T factor, `factor` the matrices of :func:`projections`."""
-    for j in range(len(coupling)):
-        t = right[j] + sigma * coupling[j] * to_right[j]
-        u = down[j] + sigma * coupling[j] * to_below[j]
-        right[j] = keep * right[j] + factor[ACROSS + j] * t + factor[MIXED + j] * u
-        down[j] = keep * down[j] + factor[MIXED + j] * t + factor[DOWN + j] * u
-
-
-@inner
-def projections(tensor: FloatArray, ball: Ball, relaxation: float) -> None:
+def projections(tensor: FloatArray, radius: Number, relaxation: float) -> None:
     """Replace each tensor by `relaxation` times the matrix that projects its Jacobian.
 
     The Jacobian J has singular values s1 >= s2 and right singular vectors v1, v2. Its projection
-    is J (f2 I + (f1 - f2) v1 v1'), with f = min(1, radius / s), s the Frobenius norm for both if
-    the ball is that of the Frobenius norm.
+    is J (f2 I + (f1 - f2) v1 v1'), with f = min(1, radius / s).
     """
     for j in range(CHUNK):
         across, down = np.float64(tensor[ACROSS + j]), np.float64(tensor[DOWN + j])
@@ -206,10 +167,8 @@ def projections(tensor: FloatArray, ball: Ball, relaxation: float) -> None:
         apart = np.sqrt((across - down) ** 2 + 4.0 * mixed**2)
         larger = np.sqrt(0.5 * (across + down + apart))
         smaller = np.sqrt(max(0.5 * (across + down - apart), 0.0))
-        if not ball.nuclear:
-            larger = smaller = np.sqrt(across + down)
-        f1 = relaxation * (ball.radius / larger if larger > ball.radius else 1.0)
-        f2 = relaxation * (ball.radius / smaller if smaller > ball.radius else 1.0)
+        f1 = relaxation * (radius / larger if larger > radius else 1.0)
+        f2 = relaxation * (radius / smaller if smaller > radius else 1.0)
         # No eigenvector is needed: v1 v1' = (I + M / apart) / 2 with M = [[across - down, 2 mixed],
         # [2 mixed, down - across]]. Where apart is 0 the singular values agree, so f1 = f2 and any
         # v1 will do.

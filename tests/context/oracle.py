@@ -97,21 +97,3 @@ def patch_jacobian(shape: tuple[int, int], *, patch: int, width: float) -> tuple
     stacked = vstack(seen).tocsr()
     right, down = _differences(shape)
     return stacked @ right, stacked @ down
-
-
-def structure_tensor(
-    shape: tuple[int, int], weight: float, *, patch: int, width: float
-) -> Callable[[Any], Any]:
-    """Return the structure tensor with Schatten-2 norm as its docstring defines it."""
-    n_pixels = shape[0] * shape[1]
-    columns = patch_jacobian(shape, patch=patch, width=width)
-
-    def expression(field: Any) -> Any:
-        parts = [
-            (column @ field)[first : first + n_pixels]
-            for column in columns
-            for first in range(0, column.shape[0], n_pixels)
-        ]
-        return weight * cp.sum(cp.norm(cp.hstack(parts), 2, axis=1))
-
-    return expression

@@ -14,7 +14,7 @@ import hsreject as hr
 from hsreject.context.prior import Grid
 from hsreject.context.segsalsa import SOLVERS
 from hsreject.errors import NotConvergedWarning
-from tests.context import oracle
+from tests.context import nuclear_oracle, oracle
 from tests.context.scenes import example_image, random_probability, regions
 from tests.context.test_check_prior import Columns
 
@@ -84,19 +84,22 @@ def test_every_weight_has_a_certificate(name: str, weight: float, solver: str, d
 
 
 BLOCKS = np.arange(6)[:, None] // 3 * 2 + np.arange(8) // 4
-WRITTEN_OUT = {  # priors, and the same for a conic solver
-    "vector_tv": (hr.VectorTV, partial(oracle.vector_tv, SHAPE[1:])),
-    "graph_tv": (partial(hr.GraphTV, partitions=BLOCKS), partial(oracle.graph_tv, [BLOCKS])),
-    "structure_tensor": (
-        partial(hr.StructureTensor, schatten=2),
-        partial(oracle.structure_tensor, SHAPE[1:], patch=3, width=1.0),
-    ),
+WRITTEN_OUT = {  # priors that a conic solver knows, too
+    "vector_tv": hr.VectorTV,
+    "graph_tv": partial(hr.GraphTV, partitions=BLOCKS),
+    "structure_tensor": hr.StructureTensor,
 }
 
 
 @cache
 def conic_optimum(name: str, weight: float) -> float:
-    return oracle.optimum(PROBABILITY, [WRITTEN_OUT[name][1](weight=weight)])
+    if name == "structure_tensor" and weight == 1e3:
+        # no field but a constant is worth its price, and the conic solver is off by 2e-6
+        return constant_optimum()
+    if name == "structure_tensor":
+        return nuclear_oracle.optimum(PROBABILITY, weight, patch=3, width=1.0)
+    vector_tv, graph_tv = oracle.vector_tv(SHAPE[1:], weight), oracle.graph_tv([BLOCKS], weight)
+    return oracle.optimum(PROBABILITY, [vector_tv if name == "vector_tv" else graph_tv])
 
 
 @every_precision
@@ -105,7 +108,7 @@ def conic_optimum(name: str, weight: float) -> float:
 def test_no_gap_is_below_that_to_a_conic_optimum(name: str, solver: str, dtype: str) -> None:
     """From a thousandth to a thousand, in the beginning and near the end: 493 certificates."""
     for weight in (1e-3, 0.03, 1.0, 30.0, 1e3):
-        prior, optimum = WRITTEN_OUT[name][0](weight), conic_optimum(name, weight)
+        prior, optimum = WRITTEN_OUT[name](weight), conic_optimum(name, weight)
         for n_iterations in (1, 3, 10, 300):
             result = solved(prior, solver=solver, dtype=dtype, tol=1e-12, max_iter=n_iterations)
             for checkpoint in result.history:

@@ -90,7 +90,6 @@ def test_bad_options_are_refused() -> None:
         ({"n_segments": []}, "n_segments"),
         ({"n_segments": 2.5}, "n_segments"),
         ({"compactness": 0.0}, "compactness"),
-        ({"n_components": 0}, "n_components"),
     ):
         with pytest.raises(InputError, match=message):
             hr.GraphTV(**options)

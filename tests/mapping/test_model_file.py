@@ -82,7 +82,7 @@ def test_a_classifier_survives_to_the_last_bit(scene, cube, tmp_path, name) -> N
         {"context": None, "rejectors": [{"name": "pixelwise", "confidence": "margin"}]},
         {"context": {"priors": [{"name": "vector_tv", "edges": "image"}, "graph_tv"]}},
         {
-            "context": hr.SegSALSA(hr.VectorTV(0.5, edges=[1, 3]), solver="admm"),
+            "context": hr.SegSALSA(hr.VectorTV(0.5, edges="image"), solver="admm"),
             "features": [{"name": "smooth", "sigma": 0.5}, {"name": "mnf", "n_components": 3}],
         },
     ],

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -14,19 +14,15 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from hsreject.context.prior import Grid, Prior, Term
+from hsreject.context.problem import Array
 from hsreject.errors import InputError
 from hsreject.registry import check_count, check_number
 from hsreject.schema import MAP_DIMS, check_dims
+from hsreject.threads import Threads
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hsreject.threads import Threads
-
-    Array = NDArray[np.floating[Any]]
-
-Labels = np.ndarray[tuple[int, ...], np.dtype[np.integer[Any]]]
+Labels = NDArray[np.integer[Any]]
 PIXELS_OF_A_SEGMENT = (180, 60, 20)  # on average, of the default scales
+N_COMPONENTS = 3  # of the image, which superpixels see
 
 
 class GraphTV(Prior):
@@ -38,11 +34,10 @@ class GraphTV(Prior):
     projector. The pixels of a segment are all tied to each other, however far apart, and not at
     all to those beyond its border: borders between classes cost nothing where segments meet.
 
-    Segments are superpixels of the image unless partitions are given. Pixels without data belong
-    to no segment and enter no mean. A label that names pixels on both sides of a gap of nodata
-    names two segments: regions separated by nodata stay independent. Pixels of one label that
-    merely do not touch, within one region of data, remain one segment, so that any grouping can be
-    given (parcels, clusters).
+    Segments are superpixels of three principal components of the image unless partitions are
+    given. Pixels without data belong to no segment and enter no mean. A label on both sides of a
+    gap of nodata names two segments: such regions stay independent. Pixels of one label that merely
+    do not touch remain one segment, so that any grouping can be given (parcels, clusters).
 
     Parameters
     ----------
@@ -55,8 +50,6 @@ class GraphTV(Prior):
         The larger, the rounder the superpixels and the less they follow the image: the difference
         of spectra, in standard deviations of the first principal component, that counts as much
         as the distance between neighboring superpixels.
-    n_components : int, at least 1
-        How many principal components of the image the superpixels see.
     partitions : array (y, x) of int, or sequence of such arrays, optional
         Partitions to use instead of superpixels; every distinct number is a segment.
 
@@ -90,36 +83,33 @@ class GraphTV(Prior):
         *,
         n_segments: int | Sequence[int] | None = None,
         compactness: float = 1.0,
-        n_components: int = 3,
         partitions: NDArray[Any] | xr.DataArray | Sequence[Any] | None = None,
     ) -> None:
         self.weight = check_number("weight", weight, least=0)
-        self.n_segments = None if n_segments is None else _counts(n_segments)
+        self.n_segments = None
+        if n_segments is not None:
+            self.n_segments = tuple(np.atleast_1d(np.asarray(n_segments)).tolist())
+            for count in self.n_segments or (n_segments,):
+                check_count("n_segments", count, least=1)
         self.compactness = check_number("compactness", compactness, above=0)
-        check_count("n_components", n_components, least=1)
-        self.n_components = n_components
         self.partitions = None if partitions is None else given_partitions(partitions)
         if n_segments is not None and partitions is not None:
             raise InputError("Give either n_segments or partitions, not both.")
 
     def bind(self, grid: Grid) -> GraphTVTerm:
         """Return the term of this prior on `grid`."""
-        partitions = self.partitions or superpixels(
-            grid, self.n_segments, n_components=self.n_components, compactness=self.compactness
-        )
-        return GraphTVTerm(
-            grid, self.weight, [Segments.from_labels(labels, grid) for labels in partitions]
-        )
-
-
-def _counts(n_segments: object) -> tuple[int, ...]:
-    numbers = np.atleast_1d(np.asarray(n_segments))
-    if numbers.ndim != 1 or not numbers.size or numbers.dtype.kind not in "iu" or numbers.min() < 1:
-        raise InputError(
-            "n_segments must be a whole number of at least 1 or a list of such numbers "
-            f"(got {n_segments!r})."
-        )
-    return tuple(int(number) for number in numbers)
+        partitions = self.partitions
+        if partitions is None:
+            image = grid.components(N_COMPONENTS, wanted_by="A prior over superpixels")
+            n_pixels = int(grid.valid.sum())
+            counts = self.n_segments or [
+                max(1, round(n_pixels / size)) for size in PIXELS_OF_A_SEGMENT
+            ]
+            partitions = tuple(
+                slic_partition(image, grid.valid, count, self.compactness) for count in counts
+            )
+        segments = [Segments.from_labels(labels, grid) for labels in partitions]
+        return GraphTVTerm(grid, self.weight, segments)
 
 
 class GraphTVTerm(Term):
@@ -290,84 +280,52 @@ class Segments:
         return distance
 
 
-def given_partitions(partitions: object) -> tuple[Labels, ...]:
+def given_partitions(partitions: Any) -> tuple[Labels, ...]:
     """Return one or several label arrays (y, x), NumPy or xarray, as a tuple of NumPy arrays."""
-    single = isinstance(partitions, xr.DataArray | np.ndarray) and partitions.ndim == 2
-    if not single and not isinstance(partitions, Sequence | np.ndarray):
+    are_several = isinstance(partitions, Sequence) or np.ndim(partitions) == 3
+    arrays = tuple(
+        np.asarray(check_dims(p, MAP_DIMS, name="partition") if isinstance(p, xr.DataArray) else p)
+        for p in (partitions if are_several else [partitions])
+    )
+    wrong = [a for a in arrays if a.ndim != 2 or a.dtype.kind not in "iu"]
+    if wrong or not arrays:
+        first = f"{wrong[0].dtype} of shape {wrong[0].shape}" if wrong else "an empty list"
         raise InputError(
-            "partitions must be an array of segment labels (y, x) or a list of such arrays "
-            f"(got {type(partitions).__name__})."
+            "partitions must be an array of whole numbers with the axes (y, x), one number per "
+            f"segment, or a list of such arrays (got {first})."
         )
-    arrays: Sequence[Any] = [partitions] if single else list(partitions)  # type: ignore[call-overload]  # checked above
-    if not arrays:
-        raise InputError("partitions is empty. Give at least one array of segment labels (y, x).")
-    return tuple(_checked(array) for array in arrays)
-
-
-def _checked(partition: Any) -> Labels:
-    if isinstance(partition, xr.DataArray):
-        partition = check_dims(partition, MAP_DIMS, name="partition").values
-    labels = np.asarray(partition)
-    if labels.ndim != 2 or labels.dtype.kind not in "iu":
-        raise InputError(
-            "A partition must be an array of whole numbers with the axes (y, x), one number per "
-            f"segment (got {labels.dtype} of shape {labels.shape})."
-        )
-    return labels
-
-
-def superpixels(
-    grid: Grid, n_segments: Sequence[int] | None, *, n_components: int, compactness: float
-) -> tuple[Labels, ...]:
-    """Return SLIC segments of the leading components of the image, one partition per scale."""
-    components = grid.components(n_components, wanted_by="A prior over superpixels")
-    if n_segments is None:
-        n_pixels = int(grid.valid.sum())
-        n_segments = [max(1, round(n_pixels / size)) for size in PIXELS_OF_A_SEGMENT]
-    return tuple(slic_partition(components, grid.valid, count, compactness) for count in n_segments)
+    return arrays
 
 
 def slic_partition(
     components: NDArray[np.float64], valid: NDArray[np.bool_], n_segments: int, compactness: float
 ) -> Labels:
-    """Return about `n_segments` superpixels, (y, x), 0 where there is no data.
+    """Return about `n_segments` SLIC superpixels, (y, x), 0 where there is no data.
 
     `compactness` is in standard deviations of the first of the components (component, y, x).
     """
-    n_pixels = int(valid.sum())
     if n_segments == 1:  # SLIC needs the distance between two
         return valid.astype(np.int64)
-    if n_segments >= n_pixels:
+    if n_segments >= valid.sum():
         return np.where(valid, np.cumsum(valid).reshape(valid.shape), 0)
+    from skimage.segmentation import slic  # noqa: PLC0415 (slow to import, and often not needed)
+
     rows, columns = (np.flatnonzero(valid.any(axis=axis)) for axis in (1, 0))
     box = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]  # crops give the same answer
     image = np.moveaxis(components[:, *box], 0, -1)
     spectra = image[valid[box]]
     spread, extent = spectra[:, 0].std(), np.ptp(spectra)
     labels = np.zeros(valid.shape, np.int64)
-    labels[box] = _slic(
-        image,
-        n_segments,
-        compactness * (spread / extent if spread > 0 else 1.0),  # slic divides by the extent
-        None if valid[box].all() else valid[box],
-    )
-    return labels
-
-
-def _slic(
-    image: NDArray[np.float64], n_segments: int, compactness: float, mask: NDArray[np.bool_] | None
-) -> Any:
-    from skimage.segmentation import slic  # noqa: PLC0415 (slow to import, and often not needed)
-
     with warnings.catch_warnings():
         # on odd footprints some of the seeds that a mask asks for end up without pixels
         warnings.filterwarnings("ignore", "One of the clusters is empty", UserWarning)
-        return slic(
+        labels[box] = slic(
             image,
             n_segments,
-            compactness,
+            compactness * (spread / extent if spread > 0 else 1.0),  # slic divides by the extent
             convert2lab=False,
             start_label=1,
-            mask=mask,
+            mask=None if valid[box].all() else valid[box],
             channel_axis=-1,
         )
+    return labels

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import product
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hsreject.context.prior import Grid, Prior, Term
-from hsreject.context.priors.edges import existing_edges, weight_halo
-from hsreject.context.priors.vector_tv import VectorTVTerm
+from hsreject.context.priors.vector_tv import VectorTVTerm, edge_weights, weight_halo
+from hsreject.context.problem import Array
 from hsreject.context.site_kernels import Steps
 from hsreject.context.tensor_kernels import (
-    Ball,
     Patches,
     add_tensor_pull,
     move_tensor_dual,
@@ -20,30 +22,21 @@ from hsreject.context.tensor_kernels import (
 )
 from hsreject.errors import InputError
 from hsreject.registry import check_count, check_number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
-
-    from hsreject.threads import Threads
-
-    Array = NDArray[np.floating[Any]]
+from hsreject.threads import Threads
 
 
 class StructureTensor(Prior):
-    r"""Structure tensor total variation: a Schatten norm of each pixel's patch-based Jacobian.
+    r"""Structure tensor total variation: the nuclear norm of each pixel's patch-based Jacobian.
 
-    .. math:: weight \sum_i \| J_i \|_{S_p}, \qquad
+    .. math:: weight \sum_i \| J_i \|_{S_1}, \qquad
               J_i = \bigl( \omega_s (z_{k,right(i+s)} - z_{k,i+s}),\
                            \omega_s (z_{k,below(i+s)} - z_{k,i+s}) \bigr)_{s,k}
 
     The Jacobian has a row for each class k and each pixel i + s of the patch around pixel i, and
     two columns. :math:`\omega` is a window whose squares are a Gaussian with sum 1, so that
     :math:`J_i'J_i` is the smoothed structure tensor and its eigenvalues are the squared singular
-    values: how much the field changes across and along the border in this patch. Their Schatten-1
-    (nuclear) norm makes the smaller one 0: borders of one direction per patch. With Schatten-2, the
-    Frobenius norm, and a patch of one pixel this is vector TV.
+    values: how much the field changes across and along the border in this patch. Their sum, the
+    Schatten-1 norm, makes the smaller one 0: borders of one direction per patch.
 
     Differences that would cross the border of the scene or a pixel without data are 0, and a
     patch sees nothing beyond a gap in the data. Duals take patch**2 times the memory of those of
@@ -57,8 +50,6 @@ class StructureTensor(Prior):
         Height and width of the patch in pixels.
     width : float, above 0
         Standard deviation of the Gaussian, in pixels.
-    schatten : {1, 2}
-        The norm: 1 is nuclear, 2 is Frobenius.
 
     See Also
     --------
@@ -85,30 +76,18 @@ class StructureTensor(Prior):
     2.828427
     """
 
-    def __init__(
-        self,
-        weight: float = 1.0,
-        *,
-        patch: int = 3,
-        width: float = 1.0,
-        schatten: Literal[1, 2] = 1,
-    ) -> None:
+    def __init__(self, weight: float = 1.0, *, patch: int = 3, width: float = 1.0) -> None:
         self.weight = check_number("weight", weight, least=0)
         self.width = check_number("width", width, above=0)
         check_count("patch", patch, least=1)
         if patch % 2 == 0:
             raise InputError(f"patch must be odd, 3 or 5 for example (got {patch}).")
-        if schatten not in {1, 2}:
-            raise InputError(
-                f"schatten must be 1 (nuclear norm) or 2 (Frobenius norm) (got {schatten!r})."
-            )
         self.patch = patch
-        self.schatten = schatten
 
     def bind(self, grid: Grid) -> StructureTensorTerm:
         """Return the term of this prior on `grid`."""
         coupling = patch_coupling(grid, gaussian_window(self.patch, self.width))
-        return StructureTensorTerm(grid, self.weight, coupling, nuclear=self.schatten == 1)
+        return StructureTensorTerm(grid, self.weight, coupling)
 
     @property
     def halo(self) -> int:
@@ -124,75 +103,73 @@ class StructureTensor(Prior):
 class StructureTensorTerm(Term):
     """The structure tensor on a grid; coefficients are (y, patch, direction, category, x).
 
-    `coupling` (y, patch, x) is how much of the differences at each pixel of its patch a pixel sees;
-    `nuclear` is the nuclear norm, else it is the Frobenius norm.
+    `coupling` (y, patch, x) is how much of the differences at each pixel of its patch a pixel sees.
     """
 
-    def __init__(
-        self, grid: Grid, weight: float, coupling: NDArray[np.float64], *, nuclear: bool
-    ) -> None:
+    def __init__(self, grid: Grid, weight: float, coupling: NDArray[np.float64]) -> None:
         super().__init__(grid)
         self.weight = weight
-        self.nuclear = nuclear
         self.side = round(coupling.shape[1] ** 0.5)
-        exists = existing_edges(grid.valid).astype(np.float64)
-        self.differences = VectorTVTerm(grid, 1.0, exists)
+        self.differences = VectorTVTerm(grid, 1.0, edge_weights(None, grid))
         self.coupling = coupling.astype(grid.dtype)
+        self.patches = Patches(self.differences.edge_weight, self.coupling, self.side)
 
     @cached_property
     def squared_norm(self) -> float:
         """The bound of vector TV whose squared edge weights are what all patches see of an edge."""
-        seen = padded(np.zeros((self.coupling.shape[0], 1, self.coupling.shape[2])), self.side)
-        for s, view in views(seen, self.side):
-            np.add(view, np.square(self.coupling[:, s, np.newaxis], dtype=np.float64), out=view)
-        edge_weight = np.sqrt(without_margin(seen, self.side)) * self.differences.edge_weight
+        seen = np.zeros(self.grid.valid.shape)
+        for s, here, there in shifts(self.grid.valid.shape, self.side):
+            seen[there] += np.square(self.coupling[:, s][here], dtype=np.float64)
+        edge_weight = np.sqrt(seen)[:, np.newaxis] * self.differences.edge_weight
         return VectorTVTerm(self.grid, 1.0, edge_weight).squared_norm
 
     def forward(self, field: Array) -> Array:
         """Return the differences that each pixel sees in its patch."""
         difference = self.differences.forward(field)
-        coupling = self.coupling[:, :, np.newaxis, np.newaxis]
-        seen = [view for _, view in views(padded(difference, self.side), self.side)]
-        coefficients: Array = np.stack(seen, axis=1) * coupling
+        coefficients = np.zeros((len(field), self.side**2, *difference.shape[1:]), field.dtype)
+        for s, here, there in shifts(self.grid.valid.shape, self.side):
+            coupling = self.coupling[:, s, np.newaxis, np.newaxis]
+            coefficients[:, s][here] = difference[there] * coupling[here]
         return coefficients
 
     def adjoint(self, coefficients: Array) -> Array:
         """Return the adjoint of the differences, applied to what all patches say of each."""
-        gathered = padded(np.zeros_like(coefficients[:, 0]), self.side)
-        for s, view in views(gathered, self.side):
-            weighted = self.coupling[:, s, np.newaxis, np.newaxis] * coefficients[:, s]
-            np.add(view, weighted, out=view)
-        return self.differences.adjoint(without_margin(gathered, self.side))
+        gathered = np.zeros_like(coefficients[:, 0])
+        for s, here, there in shifts(self.grid.valid.shape, self.side):
+            coupling = self.coupling[:, s, np.newaxis, np.newaxis]
+            gathered[there] += coupling[here] * coefficients[:, s][here]
+        return self.differences.adjoint(gathered)
 
     def value(self, coefficients: Array) -> float:
-        """Return weight times the sum of the pixels' norms."""
-        if self.nuclear:
-            angle = principal_angle(structure_tensor(coefficients))
-            coefficients = rotate_columns(coefficients, angle)
-        return self.weight * float(self._norms(coefficients).sum())
+        """Return weight times the sum of the singular values."""
+        turned, _ = with_orthogonal_columns(coefficients)
+        return self.weight * float(column_norms(turned).sum())
 
     def prox(self, coefficients: Array, step: float) -> Array:
-        """Shrink the singular values, or the Frobenius norm, by step times weight."""
-        return self._scaled(
-            coefficients, lambda norm: np.maximum(norm - step * self.weight, 0) / norm
+        """Shrink the singular values by step times weight."""
+        threshold = step * self.weight
+        return scale_singular_values(
+            coefficients, lambda norm: np.maximum(norm - threshold, 0) / norm
         )
 
     def conjugate(self, dual: Array) -> float:
-        """Return 0 if no dual norm exceeds the weight (up to rounding), else infinity."""
+        """Return 0 if no singular value exceeds the weight (up to rounding), else infinity."""
         rounding = 256 * np.finfo(dual.dtype).eps  # some of that of the two columns' large sums
-        largest = max((self._dual_norms(row).max() for row in dual[:, np.newaxis]), default=0.0)
+        largest = max(
+            (largest_singular_values(row).max() for row in dual[:, np.newaxis]), default=0.0
+        )
         return 0.0 if largest <= self.weight * (1 + rounding) else np.inf
 
     def prox_conjugate(self, dual: Array, step: float) -> Array:  # a projection, whatever the step
-        """Cut the singular values, or the Frobenius norm, at the weight."""
-        return self._scaled(dual, lambda norm: self.weight / np.maximum(norm, self.weight))
+        """Cut the singular values at the weight."""
+        return scale_singular_values(dual, lambda norm: self.weight / np.maximum(norm, self.weight))
 
     def add_adjoint(self, dual: Array, field: Array, threads: Threads) -> None:
         """Add H'Y to `field` in place."""
 
         def add(first: int, last: int) -> None:
             gathered = np.zeros((2, 2, *field.shape[1:]), field.dtype)
-            add_tensor_pull(dual, self._patches, gathered, field, first, last)
+            add_tensor_pull(dual, self.patches, gathered, field, first, last)
 
         threads.share(len(field), add)
 
@@ -201,11 +178,10 @@ class StructureTensorTerm(Term):
     ) -> None:
         """Move Y in place towards the projection of Y + step H Z."""
         steps = Steps(primal=0.0, dual=step, relaxation=relaxation, site_tolerance=0.0)
-        ball = Ball(self.weight, self.nuclear)
 
         def update(first: int, last: int) -> None:
             scratch = new_patch_scratch(field, self.side)
-            move_tensor_dual(dual, field, self._patches, ball, steps, scratch, first, last)
+            move_tensor_dual(dual, field, self.patches, self.weight, steps, scratch, first, last)
             if relaxation == 1:  # a certificate follows, for which Y must be feasible
                 self._tighten(dual[first:last])
 
@@ -216,53 +192,19 @@ class StructureTensorTerm(Term):
         # A tensor is quadratic in the Jacobian, so that of a patch is the sum of the tensors of its
         # pixels, times the squared coupling. The Jacobians, a patch times as large, are never made.
         single = structure_tensor(self.differences.forward(field)[:, np.newaxis])
-        seen = padded(single.transpose(1, 0, 2), self.side)
         tensor = np.zeros_like(single)
-        for s, view in views(seen, self.side):
-            tensor += np.square(self.coupling[:, s], dtype=np.float64) * view.transpose(1, 0, 2)
-        norms = singular_values(tensor) if self.nuclear else np.sqrt(tensor[0] + tensor[2])
-        return self.weight * float(norms.sum())
-
-    def _scaled(
-        self,
-        coefficients: Array,
-        factor: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    ) -> Array:
-        """Return Jacobians whose singular values, or Frobenius norms, are multiplied."""
-        angle = np.zeros(self.grid.valid.shape)
-        if self.nuclear:
-            angle = principal_angle(structure_tensor(coefficients))
-        # With J = U S V', the columns of J V = U S are orthogonal: scaling them scales the singular
-        # values, and V' turns them back. The tiny number keeps a Jacobian of 0 from 0 / 0.
-        turned = rotate_columns(coefficients, angle)
-        factors = factor(self._norms(turned) + np.finfo(np.float64).tiny)
-        scaled = turned * factors.astype(turned.dtype)[:, np.newaxis, :, np.newaxis]
-        return rotate_columns(scaled, -angle)
-
-    def _norms(self, coefficients: Array) -> NDArray[np.float64]:
-        """Return the norms of the columns, (y, direction, x), or of both together, (y, 1, x)."""
-        squared = np.einsum("ypdkx,ypdkx->ydx", coefficients, coefficients, dtype=np.float64)
-        norms: NDArray[np.float64] = np.sqrt(
-            squared if self.nuclear else squared.sum(axis=1, keepdims=True)
-        )
-        return norms
+        for s, here, there in shifts(self.grid.valid.shape, self.side):
+            squared = np.square(self.coupling[:, s][here], dtype=np.float64)
+            for smoothed, entry in zip(tensor, single, strict=True):
+                smoothed[here] += squared * entry[there]
+        return self.weight * float(singular_values(tensor).sum())
 
     def _tighten(self, dual: Array) -> None:
         """Scale the pixels of some rows of Y that rounding has left outside the ball."""
         for row in dual[:, np.newaxis]:
-            norm = self._dual_norms(row)
-            outside = norm[0] > self.weight
-            row[..., outside] *= self.weight / norm[0, outside]
-
-    def _dual_norms(self, dual: Array) -> NDArray[np.float64]:
-        """Return the norm that the ball bounds, (y, x): the spectral or the Frobenius norm."""
-        tensor = structure_tensor(dual.astype(np.float64))
-        norms: NDArray[np.float64] = np.sqrt(tensor[0] + tensor[2])
-        return singular_values(tensor)[0] if self.nuclear else norms
-
-    @property
-    def _patches(self) -> Patches:
-        return Patches(self.differences.edge_weight, self.coupling, self.side)
+            norm = largest_singular_values(row)[0]
+            outside = norm > self.weight
+            row[..., outside] *= self.weight / norm[outside]
 
 
 # Structure tensors are the 2 x 2 Gram matrices J'J of Jacobians: coefficients (y, patch, direction,
@@ -282,31 +224,51 @@ def singular_values(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the two singular values of each Jacobian, (2, y, x), the larger first.
 
     Beside a large one, a small one is known to half the digits only, being the root of a
-    difference; the norms of :func:`rotate_columns` do not lose them.
+    difference; :func:`column_norms` in the principal directions do not lose them.
     """
     across, mixed, down = tensor
     middle, apart = 0.5 * (across + down), 0.5 * np.hypot(across - down, 2 * mixed)
     return np.sqrt([middle + apart, np.maximum(middle - apart, 0)])
 
 
-def principal_angle(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the angle, (y, x), of the direction in which each Jacobian is largest."""
-    across, mixed, down = tensor
+def largest_singular_values(jacobian: Array) -> NDArray[np.float64]:
+    """Return the spectral norm of each Jacobian, (y, x)."""
+    largest, _ = singular_values(structure_tensor(jacobian.astype(np.float64)))
+    return largest
+
+
+def with_orthogonal_columns(jacobian: Array) -> tuple[Array, NDArray[np.float64]]:
+    """Return each Jacobian in its principal directions, and their angle, (y, x)."""
+    across, mixed, down = structure_tensor(jacobian)
     angle: NDArray[np.float64] = 0.5 * np.arctan2(2 * mixed, across - down)
-    return angle
+    return rotate_columns(jacobian, angle), angle
 
 
 def rotate_columns(jacobian: Array, angle: NDArray[np.float64]) -> Array:
-    """Return J times the rotation by `angle`.
-
-    By the principal angle, the columns become orthogonal: their norms are the singular values.
-    """
+    """Return J times the rotation by `angle`."""
     cosine, sine = (
         turn.astype(jacobian.dtype)[:, np.newaxis, np.newaxis]
         for turn in (np.cos(angle), np.sin(angle))
     )
     right, down = jacobian[:, :, 0], jacobian[:, :, 1]
     return np.stack([cosine * right + sine * down, cosine * down - sine * right], axis=2)
+
+
+def column_norms(jacobian: Array) -> NDArray[np.float64]:
+    """Return the norms of the two columns, (y, direction, x)."""
+    return np.sqrt(np.einsum("ypdkx,ypdkx->ydx", jacobian, jacobian, dtype=np.float64))
+
+
+def scale_singular_values(
+    jacobian: Array, factor: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+) -> Array:
+    """Return Jacobians whose singular values are multiplied by a function of themselves."""
+    # With J = U S V', the columns of J V = U S are orthogonal: scaling them scales the singular
+    # values, and V' turns them back. The tiny number keeps a Jacobian of 0 from 0 / 0.
+    turned, angle = with_orthogonal_columns(jacobian)
+    factors = factor(column_norms(turned) + np.finfo(np.float64).tiny)
+    turned = turned * factors.astype(turned.dtype)[:, np.newaxis, :, np.newaxis]
+    return rotate_columns(turned, -angle)
 
 
 # Patches: which pixels a pixel sees around itself, numbered in reading order, and with which
@@ -332,32 +294,21 @@ def patch_coupling(grid: Grid, window: NDArray[np.float64]) -> NDArray[np.float6
     A pixel sees its own connected region only: the weight is 0 beyond the border of the scene,
     where there is no data, and beyond a gap.
     """
-    side = round(window.size**0.5)
     coupling = np.zeros((grid.valid.shape[0], window.size, grid.valid.shape[1]))
-    for s, seen in views(padded(grid.regions, side), side):
-        coupling[:, s] = window[s] * (grid.valid & (seen == grid.regions))
+    for s, here, there in shifts(grid.valid.shape, round(window.size**0.5)):
+        same = grid.valid[here] & (grid.regions[there] == grid.regions[here])
+        coupling[:, s][here] = window[s] * same
     return coupling
 
 
-def padded(array: NDArray[Any], side: int) -> NDArray[Any]:
-    """Return an array (y, ..., x) with a margin of zeros that a patch may reach into."""
-    margin = [(0, 0)] * array.ndim
-    margin[0] = margin[-1] = (side // 2, side // 2)
-    return np.pad(array, margin)
+def shifts(shape: tuple[int, ...], side: int) -> Iterator[tuple[int, Any, Any]]:
+    """Yield, for each pixel of a patch, the centers that have it inside the scene, and where it is.
 
-
-def without_margin(array: NDArray[Any], side: int) -> NDArray[Any]:
-    """Return the part of a padded array that has no margin."""
-    margin = side // 2
-    return array[margin : array.shape[0] - margin, ..., margin : array.shape[-1] - margin]
-
-
-def views(array: NDArray[Any], side: int) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield, for each pixel of a patch, what all centers see there of a padded array (y, ..., x).
-
-    These are views: adding to them adds to the array.
+    Both are indices of arrays (y, ..., x): views, so that adding there adds to the array.
     """
-    n_rows, n_columns = array.shape[0] - side + 1, array.shape[-1] - side + 1
-    for s in range(side * side):
-        row, column = divmod(s, side)
-        yield s, array[row : row + n_rows, ..., column : column + n_columns]
+    reach = range(-(side // 2), side // 2 + 1)
+    for s, shift in enumerate(product(reach, repeat=2)):
+        pairs = tuple(zip(shape, shift, strict=True))
+        first = [slice(max(-by, 0), max(size - max(by, 0), 0)) for size, by in pairs]
+        second = [slice(max(by, 0), max(size + min(by, 0), 0)) for size, by in pairs]
+        yield s, (first[0], ..., first[1]), (second[0], ..., second[1])
