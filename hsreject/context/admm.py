@@ -102,25 +102,14 @@ def quadratic_step(problem: Problem) -> Callable[[Array, Array], Array]:
     Where the DCT diagonalises H'H (a whole rectangle, Neumann borders) it is one transform forth
     and back; elsewhere conjugate gradients from the last Z, which need few steps.
     """
-    divisor = np.ones(1)
-    for term in problem.terms:
-        spectrum = term.gram_spectrum()
-        if spectrum is None:
-            return _by_conjugate_gradients(problem)
-        divisor = divisor + spectrum
-    divisor = divisor[:, np.newaxis]
+    spectra = [s for term in problem.terms if (s := term.gram_spectrum()) is not None]
+    divisor = sum(spectra, start=np.ones(1))[:, np.newaxis]
+    shape, size = problem.probability.shape, problem.probability.size
 
     def by_transform(right: Array, guess: Array) -> Array:
         coefficients = dctn(right, axes=(0, 2), norm="ortho")
         solved: Array = idctn(coefficients / divisor, axes=(0, 2), norm="ortho")
         return solved.astype(guess.dtype)
-
-    return by_transform
-
-
-def _by_conjugate_gradients(problem: Problem) -> Callable[[Array, Array], Array]:
-    shape = problem.probability.shape
-    size = problem.probability.size
 
     def system(flat: Array) -> Array:
         field = flat.reshape(shape)
@@ -128,10 +117,10 @@ def _by_conjugate_gradients(problem: Problem) -> Callable[[Array, Array], Array]
 
     operator = LinearOperator((size, size), matvec=system, dtype=np.float64)
 
-    def solve(right: Array, guess: Array) -> Array:
+    def by_conjugate_gradients(right: Array, guess: Array) -> Array:
         # a tolerance that falls far below what one iteration changes keeps ADMM's own convergence
         flat, _ = cg(operator, right.ravel().astype(float), guess.ravel().astype(float), rtol=1e-9)
         solved: Array = flat.reshape(shape).astype(guess.dtype)
         return solved
 
-    return solve
+    return by_transform if len(spectra) == len(problem.terms) else by_conjugate_gradients

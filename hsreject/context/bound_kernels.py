@@ -17,15 +17,11 @@ three to four times smaller than u = 1 / p'z alone does. The tile is that of
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hsreject.compilation import FloatArray, inner, kernel, spliced
-from hsreject.context.site_kernels import BLOCK, CHUNK, GROUP, RUN, new_tile
-
-Float64Array = NDArray[np.float64]
+from hsreject.context.site_kernels import BLOCK, CHUNK, GROUP, RUN, SiteScratch, new_tile
 
 N_CUTS = 3
 TINY, HUGE = 1e-100, 1e100  # products of numbers outside are turned into a logarithm
@@ -38,17 +34,9 @@ U, LOWEST, P_LOWEST, Q_LOWEST, P_LEFT, Q_LEFT, P_RIGHT, Q_RIGHT, U_FIRST, FIRST,
 )
 
 
-class BoundScratch(NamedTuple):
-    """Room for a chunk in double precision: q and p of all classes, and one number per pixel."""
-
-    tile: Float64Array
-    work: Float64Array
-
-
-def new_bound_scratch(n_classes: int) -> BoundScratch:
-    """Return room whose classes beyond `n_classes` never have the lowest line."""
-    tile = new_tile(n_classes, np.dtype(np.float64), filler=HUGE)
-    return BoundScratch(tile.astype(np.float64, copy=False), np.ones(N_WORK))
+def new_bound_scratch(n_classes: int) -> SiteScratch:
+    """Return room for a chunk whose classes beyond `n_classes` never have the lowest line."""
+    return SiteScratch(new_tile(n_classes, np.dtype(np.float64), filler=HUGE), np.ones(N_WORK))
 
 
 @kernel
@@ -56,37 +44,28 @@ def site_bounds(
     field: FloatArray,
     probability: FloatArray,
     pull: FloatArray,
-    scratch: BoundScratch,
-    out: Float64Array,
+    scratch: SiteScratch,
+    out: FloatArray,
 ) -> None:
     """Write sum_i -log(p_i'z_i) and sum_i phi_i of each row of (y, category, x)."""
-    for row in range(field.shape[0]):
-        data, bound = row_bounds(field[row], probability[row], pull[row], scratch)
+    tile, work = scratch
+    n_rows, _, n_columns = field.shape
+    for row in range(n_rows):
+        data = 0.0
+        bound = 0.0
+        for first in range(0, n_columns, CHUNK):
+            last = min(first + CHUNK, n_columns)
+            start_at_tangent(field[row], probability[row], pull[row], first, last, tile, work)
+            data += sum_of_logs(work, last - first)
+            for start in range(0, last - first, BLOCK):
+                count = min(BLOCK, last - first - start)
+                bound += block_bound(tile[start:], work[start:], count)
         out[row, 0] = data
         out[row, 1] = bound
 
 
 @spliced
-def row_bounds(
-    field: FloatArray, probability: FloatArray, pull: FloatArray, scratch: BoundScratch
-) -> tuple[float, float]:
-    """Return the two sums of one row (category, x)."""
-    tile, work = scratch
-    n_columns = field.shape[1]
-    data = 0.0
-    bound = 0.0
-    for first in range(0, n_columns, CHUNK):
-        last = min(first + CHUNK, n_columns)
-        start_at_tangent(field, probability, pull, first, last, tile, work)
-        data += sum_of_logs(work, last - first)
-        for start in range(0, last - first, BLOCK):
-            count = min(BLOCK, last - first - start)
-            bound += block_bound(tile[start:], work[start:], count)
-    return data, bound
-
-
-@spliced
-def block_bound(tile: Float64Array, work: Float64Array, count: int) -> float:
+def block_bound(tile: FloatArray, work: FloatArray, count: int) -> float:
     """Return the sum of phi over the first pixels of a block."""
     find_lowest_line(tile, work)
     for j in range(BLOCK):
@@ -114,8 +93,8 @@ def start_at_tangent(
     pull: FloatArray,
     first: int,
     last: int,
-    tile: Float64Array,
-    work: Float64Array,
+    tile: FloatArray,
+    work: FloatArray,
 ) -> None:
     """Load a chunk and set u = 1'z / p'z. No line is known yet: they are very high."""
     for j in range(CHUNK):
@@ -140,7 +119,7 @@ def start_at_tangent(
 
 
 @inner
-def find_lowest_line(tile: Float64Array, work: Float64Array) -> None:
+def find_lowest_line(tile: FloatArray, work: FloatArray) -> None:
     """Find the class with the least q - p u of each pixel."""
     for j in range(BLOCK):
         work[LOWEST + j] = math.inf
@@ -164,7 +143,7 @@ def find_lowest_line(tile: Float64Array, work: Float64Array) -> None:
 
 
 @inner
-def cut(work: Float64Array) -> None:
+def cut(work: FloatArray) -> None:
     """Take the lowest line as the left or right one, and move u to the maximum of both."""
     for j in range(BLOCK):
         u = work[U + j]
@@ -194,7 +173,7 @@ def cut(work: Float64Array) -> None:
 
 
 @inner
-def sum_of_logs(work: Float64Array, count: int) -> float:
+def sum_of_logs(work: FloatArray, count: int) -> float:
     """Return the sum of log u of the first pixels, with few logarithms."""
     total = 0.0
     product = 1.0

@@ -17,9 +17,10 @@ from scipy.fft import dctn, idctn
 
 from hsreject.context.prior import Grid, Prior, Term
 from hsreject.context.problem import STRONGEST
-from hsreject.context.segsalsa import SOLVERS, SegSALSA, SegSALSAResult
+from hsreject.context.segsalsa import SOLVERS, SegSALSA
 from hsreject.context.solver import into_domain
 from hsreject.errors import InputError, NotConvergedWarning
+from hsreject.registry import check_count
 from hsreject.schema import CUBE_DIMS
 from hsreject.threads import Threads
 
@@ -87,10 +88,8 @@ def check_prior(
     """
     for name, least in (("halo", 0), ("working_size", 1), ("n_guide_layers", 0)):
         number = _watched(prior, name, partial(getattr, prior, name))
-        is_count = isinstance(number, int | np.integer) and number >= least
-        if not is_count and not (name == "halo" and number is None):
-            expected = f"must be a whole number, at least {least}"
-            raise _fault(prior, f"{name} {expected} (got {number!r}).")
+        if not (name == "halo" and number is None):
+            check_count(f"{name} of {type(prior).__name__}", number, least=least)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         for image in _small_scenes() if scene is None else [scene]:
@@ -199,8 +198,7 @@ class _Trial:
     def distributions(self) -> Array:
         n_rows, n_classes, n_columns = self.grid.shape
         drawn = self._random.dirichlet(np.ones(n_classes), (n_rows, n_columns))
-        field: Array = np.ascontiguousarray(drawn.transpose(0, 2, 1))
-        return field
+        return np.ascontiguousarray(drawn.transpose(0, 2, 1))
 
     def coefficients(self, scale: float = 2.0) -> Array:
         return np.asarray(scale * self._random.standard_normal(self.shape))
@@ -219,10 +217,9 @@ class _Trial:
             "forward depends on pixels without data. Multiply by grid.valid of all pixels it "
             "couples.",
         )
-        shape = self.grid.shape
         self.require(
-            np.shape(back) == shape,
-            f"adjoint must return a field of the shape {shape} (got {np.shape(back)}).",
+            np.shape(back) == self.grid.shape,
+            f"adjoint must return a field of the shape {self.grid.shape} (got {np.shape(back)}).",
         )
         forth, back_again = np.vdot(seen, dual), np.vdot(first, back)
         self.require(
@@ -401,7 +398,7 @@ class _Trial:
                 "grid.n_classes classes, and the last grid.n_rejection_classes are rejection."
             ) from error
 
-    def solved(self, max_iter: int = MAX_ITER, **options: Any) -> SegSALSAResult[NDArray[Any]]:
+    def solved(self, max_iter: int = MAX_ITER, **options: Any) -> Any:
         """Return the solution of random probabilities that favor one class in each square."""
         n_classes, (n_rows, n_columns) = self.grid.n_classes, self.valid.shape
         random = np.random.default_rng(2).dirichlet(np.ones(n_classes), self.valid.shape)
@@ -410,10 +407,7 @@ class _Trial:
         random /= random.sum(axis=-1, keepdims=True)
         probability = np.where(self.valid, random.transpose(2, 0, 1), np.nan)
         solve = SegSALSA(self.prior, tol=TOL, max_iter=max_iter, **options).solve
-        result: SegSALSAResult[NDArray[Any]] = _watched(
-            self.prior, "solving", solve, probability, image=self.image
-        )
-        return result
+        return _watched(self.prior, "solving", solve, probability, image=self.image)
 
     def check_solution(self) -> None:
         """Check that both solvers converge in both precisions, to certificates that agree.

@@ -122,7 +122,7 @@ def _forget_tiny(array: Array, threads: Threads) -> None:
 
 
 class Iteration(ABC):
-    """Z and Y of a running solver, and the ways to move and to judge them."""
+    """Z and Y of a running solver, and how to move and to judge them."""
 
     kernel: Any  # the first compiled function that a step calls
 

@@ -6,24 +6,19 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from dask.base import tokenize
+from numpy.typing import NDArray
 from scipy.ndimage import label
 
-from hsreject.context.problem import STRONGEST
+from hsreject.classes import ClassTable
+from hsreject.context.preconditioned_admm import Iteration
+from hsreject.context.problem import STRONGEST, Array
 from hsreject.errors import InputError
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from numpy.typing import NDArray
-
-    from hsreject.classes import ClassTable
-    from hsreject.context.preconditioned_admm import Iteration
-    from hsreject.threads import Threads
-
-    Array = NDArray[np.floating[Any]]
+from hsreject.threads import Threads
 
 LAYER = "layer"  # the dimension of what priors take from the image of a whole scene
 
@@ -59,7 +54,7 @@ class Grid:
     valid: NDArray[np.bool_]
     n_classes: int
     dtype: np.dtype[Any]
-    image: NDArray[np.floating[Any]] | None = None
+    image: Array | None = None
     good_bands: NDArray[np.bool_] | None = None
     n_rejection_classes: int = 0
     classes: ClassTable | None = None
@@ -80,7 +75,7 @@ class Grid:
         numbers: NDArray[np.int32] = label(self.valid, output=np.int32)[0]
         return numbers
 
-    def required_image(self, *, wanted_by: str) -> NDArray[np.floating[Any]]:
+    def required_image(self, *, wanted_by: str) -> Array:
         """Return the image, or say who needs it."""
         if self.image is None:
             raise InputError(
@@ -168,19 +163,12 @@ class Prior(ABC):
 
     @property
     def halo(self) -> int | None:
-        """How many pixels around a block decide its labels; None: the whole scene does.
-
-        The halo must be wide enough for at least 99.9 % of the labels to be those of the whole
-        scene.
-        """
+        """Pixels around a block that decide 99.9 % of its labels; None: the whole scene does."""
         return None
 
     @property
     def working_size(self) -> int:
-        """How many numbers per pixel and class a solver keeps for this prior, temporaries included.
-
-        It bounds the size of blocks; too large a number costs little.
-        """
+        """At most how many numbers per pixel and class solving takes: it bounds blocks."""
         return 32
 
     @property
@@ -193,15 +181,12 @@ class Prior(ABC):
 
         For example edge weights, whose scale is a mean over the whole scene and would differ from
         block to block. The guide is made once, lazy if the image is, and cut into blocks together
-        with the scene. :meth:`in_block` is given the part that belongs to a block.
+        with the scene.
         """
         raise NotImplementedError
 
-    def in_block(self, layers: NDArray[np.floating[Any]]) -> Prior:
-        """Return this prior for one block, with its part (layer, y, x) of the guide.
-
-        The prior that is returned does not look at the image any more.
-        """
+    def in_block(self, layers: Array) -> Prior:
+        """Return this prior for a block, which sees its part (layer, y, x) of the guide only."""
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -294,9 +279,8 @@ class Term(ABC):
     def strength(self) -> float:
         """How large duals get, which sets the step sizes: within a factor of a few is enough.
 
-        By default g(H Z) per pixel and unit of H Z, on a field of random labels; or, if that is
-        infinite, the largest strength that counts, because constraints balance the data whatever
-        these are.
+        By default g(H Z) per pixel and unit of H Z, on a field of random labels; where that is
+        infinite, the largest that counts, because constraints balance any data.
         """
         n_rows, n_classes, n_columns = self.grid.shape
         drawn = np.random.default_rng(0).integers(n_classes, size=(n_rows, 1, n_columns))

@@ -191,8 +191,7 @@ class SegSALSA:
     def working_size(self) -> int:
         """How many numbers per pixel and class solving takes, temporaries included.
 
-        Probabilities, likelihoods and the hidden field, and what each prior needs; the readable
-        solver 'admm' keeps copies of every term.
+        The fields, and what each prior needs; the readable solver keeps copies of every term.
         """
         copies = 1 if isinstance(self._solver, PreconditionedADMM) else 9
         return 6 + copies * sum(prior.working_size for prior in self.priors)
@@ -200,14 +199,13 @@ class SegSALSA:
     def guide(self, image: xr.DataArray) -> xr.DataArray | None:
         """Return what the priors take from the image of a whole scene, (layer, y, x), or None.
 
-        A scene that is solved in blocks needs it, so that every block has, for example, the edge
-        weights of the whole scene: cut it as the scene is cut, and give each part to
+        Blocks of a scene need it: cut it as the scene is cut, and give each part to
         :meth:`in_block`.
         """
         guides = [prior.guide(image) for prior in self.priors if prior.n_guide_layers]
         return xr.concat(guides, dim=LAYER) if guides else None
 
-    def in_block(self, layers: NDArray[np.floating[Any]]) -> SegSALSA:
+    def in_block(self, layers: NDArray[Any]) -> SegSALSA:
         """Return this context for one block, with its part (layer, y, x) of the guide."""
         # The layers of all priors are one stack, in their order; a prior that needs none gets an
         # empty part, because its end repeats that of the one before.

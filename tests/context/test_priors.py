@@ -22,7 +22,7 @@ from tests.context.scenes import example_image, grid_of, with_hole
 # name -> option sets to try beside the defaults
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "vector_tv": [{"weight": 2.5}, {"edges": "image"}],
-    "graph_tv": [{"weight": 2.5, "n_segments": 3}, {"n_segments": [2, 4, 9], "compactness": 0.3}],
+    "graph_tv": [{"weight": 2.5, "n_segments": 3}, {"n_segments": [2, 4, 9]}],
     "structure_tensor": [{"weight": 2.5}, {"patch": 5, "width": 1.5}, {"patch": 1}],
 }
 CASES = [(name, options) for name in PRIORS for options in ({}, *OPTIONS.get(name, []))]

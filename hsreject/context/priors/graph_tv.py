@@ -21,7 +21,7 @@ from hsreject.schema import MAP_DIMS, check_dims
 from hsreject.threads import Threads
 
 Labels = NDArray[np.integer[Any]]
-PIXELS_OF_A_SEGMENT = (180, 60, 20)  # on average, of the default scales
+SEGMENT_SIZES = (180, 60, 20)  # pixels on average, of the default scales
 N_COMPONENTS = 3  # of the image, which superpixels see
 
 
@@ -35,9 +35,10 @@ class GraphTV(Prior):
     all to those beyond its border: borders between classes cost nothing where segments meet.
 
     Segments are superpixels of three principal components of the image unless partitions are
-    given. Pixels without data belong to no segment and enter no mean. A label on both sides of a
-    gap of nodata names two segments: such regions stay independent. Pixels of one label that merely
-    do not touch remain one segment, so that any grouping can be given (parcels, clusters).
+    given; one standard deviation of the first component counts as much as the distance between
+    neighboring superpixels. Pixels without data belong to no segment and enter no mean. A label on
+    both sides of a gap of nodata names two segments, which stay independent. Pixels of one label
+    that merely do not touch are one segment: any grouping can be given (parcels, clusters).
 
     Parameters
     ----------
@@ -46,10 +47,6 @@ class GraphTV(Prior):
     n_segments : int or sequence of int, optional
         About how many superpixels the scene has; several numbers are several partitions. By
         default three: superpixels of 180, of 60 and of 20 pixels on average.
-    compactness : float, above 0
-        The larger, the rounder the superpixels and the less they follow the image: the difference
-        of spectra, in standard deviations of the first principal component, that counts as much
-        as the distance between neighboring superpixels.
     partitions : array (y, x) of int, or sequence of such arrays, optional
         Partitions to use instead of superpixels; every distinct number is a segment.
 
@@ -82,7 +79,6 @@ class GraphTV(Prior):
         weight: float = 1.0,
         *,
         n_segments: int | Sequence[int] | None = None,
-        compactness: float = 1.0,
         partitions: NDArray[Any] | xr.DataArray | Sequence[Any] | None = None,
     ) -> None:
         self.weight = check_number("weight", weight, least=0)
@@ -91,7 +87,6 @@ class GraphTV(Prior):
             self.n_segments = tuple(np.atleast_1d(np.asarray(n_segments)).tolist())
             for count in self.n_segments or (n_segments,):
                 check_count("n_segments", count, least=1)
-        self.compactness = check_number("compactness", compactness, above=0)
         self.partitions = None if partitions is None else given_partitions(partitions)
         if n_segments is not None and partitions is not None:
             raise InputError("Give either n_segments or partitions, not both.")
@@ -102,12 +97,8 @@ class GraphTV(Prior):
         if partitions is None:
             image = grid.components(N_COMPONENTS, wanted_by="A prior over superpixels")
             n_pixels = int(grid.valid.sum())
-            counts = self.n_segments or [
-                max(1, round(n_pixels / size)) for size in PIXELS_OF_A_SEGMENT
-            ]
-            partitions = tuple(
-                slic_partition(image, grid.valid, count, self.compactness) for count in counts
-            )
+            counts = self.n_segments or [max(1, round(n_pixels / size)) for size in SEGMENT_SIZES]
+            partitions = tuple(slic_partition(image, grid.valid, count) for count in counts)
         segments = [Segments.from_labels(labels, grid) for labels in partitions]
         return GraphTVTerm(grid, self.weight, segments)
 
@@ -298,12 +289,9 @@ def given_partitions(partitions: Any) -> tuple[Labels, ...]:
 
 
 def slic_partition(
-    components: NDArray[np.float64], valid: NDArray[np.bool_], n_segments: int, compactness: float
+    components: NDArray[np.float64], valid: NDArray[np.bool_], n_segments: int
 ) -> Labels:
-    """Return about `n_segments` SLIC superpixels, (y, x), 0 where there is no data.
-
-    `compactness` is in standard deviations of the first of the components (component, y, x).
-    """
+    """Return about `n_segments` SLIC superpixels, (y, x), 0 where there is no data."""
     if n_segments == 1:  # SLIC needs the distance between two
         return valid.astype(np.int64)
     if n_segments >= valid.sum():
@@ -322,7 +310,9 @@ def slic_partition(
         labels[box] = slic(
             image,
             n_segments,
-            compactness * (spread / extent if spread > 0 else 1.0),  # slic divides by the extent
+            spread / extent
+            if spread > 0
+            else 1.0,  # of the image, which slic divides by its extent
             convert2lab=False,
             start_label=1,
             mask=None if valid[box].all() else valid[box],

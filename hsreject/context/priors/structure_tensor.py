@@ -233,7 +233,7 @@ def singular_values(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def largest_singular_values(jacobian: Array) -> NDArray[np.float64]:
     """Return the spectral norm of each Jacobian, (y, x)."""
-    largest, _ = singular_values(structure_tensor(jacobian.astype(np.float64)))
+    largest: NDArray[np.float64] = singular_values(structure_tensor(jacobian.astype(np.float64)))[0]
     return largest
 
 
@@ -256,7 +256,9 @@ def rotate_columns(jacobian: Array, angle: NDArray[np.float64]) -> Array:
 
 def column_norms(jacobian: Array) -> NDArray[np.float64]:
     """Return the norms of the two columns, (y, direction, x)."""
-    return np.sqrt(np.einsum("ypdkx,ypdkx->ydx", jacobian, jacobian, dtype=np.float64))
+    squared = np.einsum("ypdkx,ypdkx->ydx", jacobian, jacobian, dtype=np.float64)
+    norms: NDArray[np.float64] = np.sqrt(squared)
+    return norms
 
 
 def scale_singular_values(

@@ -127,14 +127,6 @@ def weight_halo(weight: float) -> int:
     return max(math.ceil(8 * weight), 16)
 
 
-def existing_edges(valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which edges join two valid pixels, (y, direction, x): to the right, down."""
-    exists = np.zeros((valid.shape[0], 2, valid.shape[1]), dtype=bool)
-    exists[:, 0, :-1] = valid[:, :-1] & valid[:, 1:]
-    exists[:-1, 1] = valid[:-1] & valid[1:]
-    return exists
-
-
 def falling_weights(squared: Any, mean: float) -> Any:
     r"""Return :math:`\exp(-d^2 / (2\,\overline{d^2}))` of squared differences and their mean.
 
@@ -145,7 +137,10 @@ def falling_weights(squared: Any, mean: float) -> Any:
 
 def edge_weights(edges: Edges, grid: Grid) -> NDArray[np.float64]:
     """Return the edge weights, (y, direction, x), that the option `edges` of a prior asks for."""
-    exists = existing_edges(grid.valid)
+    valid = grid.valid
+    exists = np.zeros((valid.shape[0], 2, valid.shape[1]), dtype=bool)
+    exists[:, 0, :-1] = valid[:, :-1] & valid[:, 1:]
+    exists[:-1, 1] = valid[:-1] & valid[1:]
     if edges is None:
         return exists.astype(np.float64)
     if isinstance(edges, np.ndarray):
