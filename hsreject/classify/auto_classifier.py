@@ -317,7 +317,7 @@ class AutoClassifier(SceneModel):
 
         Memory is bounded, apart from the result: windows are read, mapped and forgotten in turn.
         """
-        cube = in_windows(cube)
+        cube = in_windows(schema.check_dims(cube, schema.CUBE_DIMS, name="cube"))
         training, kind = _training_of(chains), "" if fold is None else "random"
         views = {name: chain.view for name, chain in chains.items()}
         layers = {

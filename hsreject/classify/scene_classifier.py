@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,7 @@ from sklearn.base import clone
 
 from hsreject import schema
 from hsreject.classify.classifiers import CLASSIFIERS
-from hsreject.classify.scene_model import HeldOut, SceneModel
-from hsreject.classify.training_pixels import folds_left_out
+from hsreject.classify.scene_model import SceneModel
 from hsreject.errors import InputError
 from hsreject.features import FEATURES
 from hsreject.features.pixels import labelled_samples, map_pixels
@@ -83,10 +82,7 @@ class SceneClassifier(SceneModel):
         """Fit features and classifier, and return the features of the scene."""
         classifier = _new_classifier(self.classifier)
         self.features_ = [_new_feature(feature) for feature in self.features]
-        features = cube
-        for transformer in self.features_:
-            features = transformer.fit(features).transform(features)
-        features = _good(features)
+        features = _good(_fitted_features(self.features_, cube))
         samples, values = labelled_samples(features, labels)
         self.classifier_ = classifier.fit(samples, values)
         self.classes_ = np.asarray(self.classifier_.classes_)
@@ -111,20 +107,9 @@ class SceneClassifier(SceneModel):
             features = transformer.transform(features)
         return self._own_map(cube, _good(features), progress)
 
-    def held_out_proba(
-        self, cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int = 5, seed: int = 0
-    ) -> Iterator[HeldOut]:
-        """Yield maps without folds, as :meth:`SceneModel.held_out_proba`.
-
-        Features never see labels, so they are made once; the classifier is fitted once per fold.
-        """
-        features = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
-        for transformer in map(_new_feature, self.features):
-            features = transformer.fit(features).transform(features)
-        features = features.compute()
-        model = SceneClassifier(self.classifier)
-        for rest, left_out in folds_left_out(features, labels, n_folds, seed=seed):
-            yield model.fit_predict_proba(features, rest), left_out
+    def _on_features(self, cube: xr.DataArray) -> tuple[SceneClassifier, xr.DataArray]:
+        steps = [_new_feature(feature) for feature in self.features]
+        return SceneClassifier(self.classifier), _fitted_features(steps, cube).compute()
 
     @property
     def halo(self) -> int | None:
@@ -135,6 +120,13 @@ class SceneClassifier(SceneModel):
         if self.features_:
             return self.features_[0].bands_used_
         return np.flatnonzero(schema.good_bands(cube))
+
+
+def _fitted_features(steps: Sequence[SceneTransformer], cube: xr.DataArray) -> xr.DataArray:
+    """Fit each step to what the one before it makes of a scene; return what the last one makes."""
+    for step in steps:
+        cube = step.fit(cube).transform(cube)
+    return cube
 
 
 def _good(features: xr.DataArray) -> xr.DataArray:

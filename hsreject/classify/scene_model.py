@@ -155,6 +155,7 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
         DataArray (category, y, x) of float32
             As `predict_proba`.
         """
+        cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
         learned = self._checked_learn(cube, labels, progress)
         return self._on_grid(cube, self._own_map(cube, learned, progress))
 
@@ -209,8 +210,13 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
         DataArray (category, y, x), ndarray of bool (y, x)
             The probabilities of the whole scene, and the training pixels of the fold.
         """
+        model, cube = self._on_features(schema.check_dims(cube, schema.CUBE_DIMS, name="cube"))
         for rest, left_out in folds_left_out(cube, labels, n_folds, seed=seed):
-            yield clone(self).fit_predict_proba(cube, rest), left_out
+            yield clone(model).fit_predict_proba(cube, rest), left_out
+
+    def _on_features(self, cube: xr.DataArray) -> tuple[SceneModel, xr.DataArray]:
+        """Return a model and what it sees of a scene: features without labels are made once."""
+        return self, cube
 
     def _checked_learn(
         self,
