@@ -76,8 +76,8 @@ def _agreement() -> Iterator[Row]:
         mapped = hr.map_scene(scene, model, fraction=0.1, block_size=97)
         same = float((mapped.maps["label"].values == whole.values).mean())
         yield Row(
-            f"{mapped.summary.n_blocks} blocks of 97 pixels, weight {weight:g}"
-            f"{', image edges' if edges else ''}, halo {mapped.summary.halo}",
+            f"{len(mapped.summary.blocks)} blocks of 97 pixels, weight {weight:g}"
+            f"{', image edges' if edges else ''}, halo {mapped.summary.blocks.halo}",
             f"{100 * same:.3f} % of the labels of the whole scene",
             "at least 99.9 %",
         )

@@ -69,7 +69,7 @@ RETURNED = {
         "mapping.map_summary.MapSummary",
         "mapping.map_summary.ClassShare",
         "mapping.map_summary.Rejection",
-        "mapping.foreign.TrainingScene",
+        "mapping.map_model.TrainingScene",
     ),
     "report": ("report.evaluation.NamedPoint",),
 }

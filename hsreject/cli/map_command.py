@@ -144,7 +144,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     # of several scenes, one that is missing fails alone
     check_there(*(scenes if len(scenes) == 1 else lists), model, certificate, sample)
     from hsreject.mapping.plugins import load_plugins
-    from hsreject.mapping.schedulers import cluster
+    from hsreject.mapping.blocks import cluster
 
     load_plugins(plugin or ())
     options: dict[str, Any] = {
@@ -246,7 +246,7 @@ def _show_summary(summary: MapSummary, console: Console) -> None:
             rows.append((f"{share.name} (group)", str(share.n_kept), "", "", area))
     headings = ("class", "kept", "rejected", "rejected share", "hectares kept")
     console.print(result_table(console, headings, rows))
-    n_done, n_blocks = summary.n_continued, summary.n_blocks
+    n_done, n_blocks = summary.n_continued, len(summary.blocks)
     if n_done:
         print_lines(console, f"went on from {n_done} of {n_blocks} blocks, finished before")
     rejection = summary.rejection

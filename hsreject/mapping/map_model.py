@@ -1,33 +1,46 @@
-"""A map model: everything that turns a new scene into a map that says where it does not know."""
+"""A map model: all that turns a scene into a map, and what tells it that a scene is foreign."""
 
 from __future__ import annotations
 
+import hashlib
+import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hsreject.errors import InputError
-from hsreject.mapping.foreign import needed_bands
-from hsreject.measures.point import COUNTS
+from hsreject.errors import DriftWarning, FileError, GuessWarning, InputError
+from hsreject.features.pixels import labelled_samples, samples_of
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.hierarchical import HierarchicalRejector
-from hsreject.rejection.novelty import below_all_others
-from hsreject.schema import LEVEL, LEVEL_CONFIDENCE, OPERATING_POINT, total_halo
+from hsreject.rejection.novelty import UNKNOWN_BELOW, Novelty, below_all_others, p_value_of
+from hsreject.schema import BAND, LEVEL, LEVEL_CONFIDENCE, MAP_DIMS, OPERATING_POINT, total_halo
 
 if TYPE_CHECKING:
     from hsreject.class_tree import ClassTree
     from hsreject.classes import ClassTable
     from hsreject.classify.scene_model import SceneModel
-    from hsreject.mapping.foreign import TrainingScene
     from hsreject.measures.choosing import Goal
-    from hsreject.rejection import Novelty, RankedRejector
+    from hsreject.rejection import RankedRejector
 
 KEPT_AT_LEVEL, KEPT_AS_CLASS = "kept_at_level", "kept_as_class"
 """Columns of operating points with groups: the share of pixels with an answer of each level."""
+
+FOREIGN = 0.5  # share of novel pixels above which a map would be about the others only
+TOO_DARK = -2  # power of ten from which on a scene resembles any dark training pixel
+N_WINDOWS, WINDOW = 3, 21  # along rows and columns that are looked at; their side in pixels
+_VALUE_QUANTILES = (0.01, 0.5, 0.99)
+
+HIGH_SCORE, LOW_AGREEMENT, FALLEN_AGREEMENT = 0.95, 0.80, 0.05
+"""Mean novelty above which, and agreement of experts below which, thresholds held less often.
+
+The agreement must also have fallen by the last figure since the training scene. A warning means
+something (45 % of the labels right on 14 half scenes, 59 % on 10 others), silence does not.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +55,12 @@ class MapModel:
         Gives label and confidence of every pixel; it holds the context and the groups of classes,
         if there are any.
     calibration : mapping of str to array (operating_point,)
-        The operating points of the rejector on the test pixels of the training scene, which the
-        classifier has not seen: the variables of :func:`hsreject.rejection_curve`. Empty if there
-        were none. They say which threshold a rejection cost or an accuracy asks for on the
-        training scene; on another one nothing was measured.
+        The operating points of the rejector on the test pixels of the training scene, if there
+        were any: the variables of :func:`hsreject.rejection_curve`. They say which threshold a
+        rejection cost or an accuracy asks for there; on another scene nothing was measured.
     training_scene : TrainingScene, optional
-        What the training scene looked like, so that other scenes and unknown land cover are
-        recognised; without it every scene is mapped, and nothing on it is unknown.
+        What the training scene looked like. Without it every scene is mapped, and nothing on it
+        is unknown.
     title : str
         What the configuration calls itself.
     configuration : str
@@ -94,16 +106,6 @@ class MapModel:
         return self.training_scene.novelty
 
     @property
-    def lowest_confidence(self) -> float:
-        """A lower bound of the confidences of pixels that are not unknown."""
-        return self.rejector.lowest(len(self.classes.values))
-
-    @property
-    def n_calibration_pixels(self) -> int:
-        """Number of test pixels behind `calibration`: the sum of the four counts of any point."""
-        return int(sum(self.calibration[name][0] for name in COUNTS if name in self.calibration))
-
-    @property
     def operating_points(self) -> xr.Dataset:
         """The calibration as a Dataset over `operating_point`, rejected fraction ascending."""
         return xr.Dataset({name: (OPERATING_POINT, one) for name, one in self.calibration.items()})
@@ -129,10 +131,10 @@ class MapModel:
         ranking = self.rejector.rank(maps, progress=progress)
         if self.rejector.needs_p_value:
             image = needed_bands(maps["image"], self.classifier)
-            p_value = self.novelty.p_value(image, shift=(0, 0))
+            p_value = self.novelty.p_value(image, shift=(0, 0)).values
+            lowest = self.rejector.lowest(len(self.classes))
             for name in {"confidence", LEVEL_CONFIDENCE} & set(ranking):
-                values = ranking[name].values
-                lowered = below_all_others(values, p_value.values, lowest=self.lowest_confidence)
+                lowered = below_all_others(ranking[name].values, p_value, lowest=lowest)
                 ranking[name] = ranking[name].copy(data=lowered)
         curve = self.rejector.points(ranking, test)
         if KEPT_AT_LEVEL in curve:  # of which the first, the classes, are all that is asked for
@@ -143,3 +145,158 @@ class MapModel:
             if column.dims == (OPERATING_POINT,)
         }
         return replace(self, calibration=calibration)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingScene:
+    """What a model remembers of the scene that it was trained on."""
+
+    novelty: Novelty  # how far pixels lie from the training pixels, in the bands that it needs
+    values: NDArray[np.float64]  # (3, needed band): quantiles of the scene, 1 %, 50 % and 99 %
+    fingerprint: str  # identifies the scene: the model has been tested on no other
+    units: str = ""  # that the scene stated
+    agreement: float | None = None  # share of its labels on which experts agree, where there are
+
+    @classmethod
+    def of(
+        cls, cube: xr.DataArray, training: xr.DataArray, classifier: SceneModel
+    ) -> TrainingScene:
+        """Return what to remember of a scene and its training pixels (y, x), 0 elsewhere."""
+        needed = needed_bands(cube, classifier)
+        windows = look_at(cube, classifier, match_bands="exact")
+        pixels = needed_bands(windows, classifier).values
+        values, _ = samples_of(pixels)
+        if not len(values):  # what has data lies between the windows
+            values = labelled_samples(needed, training)[0]
+        return cls(
+            Novelty().fit(needed, training),
+            np.quantile(values, _VALUE_QUANTILES, axis=0),
+            _fingerprint(cube.shape, pixels),
+            str(cube.attrs.get("units", "")),
+            classifier.agreement(windows),
+        )
+
+    def compare(
+        self, cube: xr.DataArray, classifier: SceneModel, *, match_bands: str
+    ) -> Similarity:
+        """Return how like the training scene another scene is; a few windows of it are read."""
+        windows = look_at(cube, classifier, match_bands=match_bands)
+        pixels = needed_bands(windows, classifier)
+        values, valid = samples_of(pixels.values)
+        if not len(values):
+            return Similarity(0)
+        mixed, plain = (score.values[valid] for score in self.novelty.scores(pixels))
+        rise = np.array([np.median(mixed), np.median(plain)]) - self.novelty.medians_
+        units = str(cube.attrs.get("units", "")), self.units
+        return Similarity(
+            len(values),
+            novel_share=float((p_value_of(np.maximum(mixed, plain)) < UNKNOWN_BELOW).mean()),
+            mean_score=float(mixed.mean()),
+            shift=tuple(np.maximum(rise, 0.0).tolist()),
+            agreement=classifier.agreement(windows),
+            usual_agreement=self.agreement,
+            power=_power_of_ten(np.quantile(values, _VALUE_QUANTILES, axis=0), self.values),
+            units=units if all(units) and len(set(units)) > 1 else (),
+            is_training_scene=_fingerprint(cube.shape, pixels.values) == self.fingerprint,
+        )
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """How like the training scene another scene is."""
+
+    n_sampled: int  # pixels that were looked at
+    novel_share: float = 0.0  # of those, as they are
+    mean_score: float = 0.0  # of their novelty, 0 in a scene like the training pixels
+    shift: tuple[float, ...] = (0.0, 0.0)  # of the medians of z_1 and z_2
+    agreement: float | None = None  # of experts about the label, if the classifier has several
+    usual_agreement: float | None = None  # on the training scene, if the model remembers it
+    power: int = 0  # of ten by which its values are larger
+    units: tuple[str, ...] = ()  # of this scene and of the training scene, where they differ
+    is_training_scene: bool = False
+
+    def check(self, foreign: str) -> None:
+        """Raise where a scene is foreign and is to be refused, warn where it is doubtful."""
+        if foreign == "allow" or self.is_training_scene:
+            return
+        if self.power <= TOO_DARK or self.novel_share > FOREIGN:
+            reason = "Look for another sensor, atmosphere, season or land cover."
+            if self.units:
+                here, there = self.units
+                reason = f"It is in {here}, and the training scene in {there}: convert it."
+            elif self.power:
+                how, remedy = ("larger", "divide") if self.power > 0 else ("smaller", "multiply")
+                factor = f"{10 ** abs(self.power):,}"
+                reason = (
+                    f"Its values seem to be {factor} times {how}: {remedy} the scene by {factor}."
+                )
+            raise InputError(
+                "The scene is not of the kind that the model was trained on: "
+                f"{self.novel_share:.0%} of {self.n_sampled} pixels, looked at all over the scene, "
+                f"are unlike the training pixels. {reason} To map it all the same, say "
+                "--foreign allow, or foreign='allow' in Python."
+            )
+        doubts = []
+        if self.mean_score > HIGH_SCORE:
+            doubts.append(f"its pixels are novel on average ({self.mean_score:.2f} deviations)")
+        usual = 1.0 if self.usual_agreement is None else self.usual_agreement
+        least = min(LOW_AGREEMENT, usual - FALLEN_AGREEMENT)
+        if self.agreement is not None and self.agreement < least:
+            doubts.append(f"the experts of the model agree on {self.agreement:.0%} of the labels")
+        if doubts:
+            warnings.warn(
+                f"The scene is less like the training scene than models usually cope with: "
+                f"{' and '.join(doubts)}. Labels and confidences may be worse than there: check "
+                "the map with a sample of this scene ('hsreject sample').",
+                DriftWarning,
+                stacklevel=4,  # the caller of map_scene
+            )
+
+
+def needed_bands(cube: xr.DataArray, classifier: SceneModel) -> xr.DataArray:
+    """Return the bands of a matched scene that the model needs."""
+    return cube.isel({BAND: np.flatnonzero(classifier.band_requirements_.needed)})
+
+
+def window_chunks(shape: tuple[int, int]) -> dict[str, Any]:
+    """Return chunks (y, x) in which every window is read by itself, and nothing between them."""
+    chunks = {}
+    for dim, size in zip(MAP_DIMS, shape, strict=True):
+        inside = np.isin(np.arange(size), _places(size))
+        edges = [0, *np.flatnonzero(np.diff(inside)) + 1, size]
+        chunks[dim] = tuple(np.diff(edges).tolist())
+    return chunks
+
+
+def look_at(cube: xr.DataArray, classifier: SceneModel, *, match_bands: str) -> xr.DataArray:
+    """Return 3 by 3 windows all over a scene, side by side, in the bands of the training scene."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GuessWarning)  # warned about once, when the scene is mapped
+        try:
+            windows = cube.isel({dim: _places(cube.sizes[dim]) for dim in MAP_DIMS}).compute()
+        except OSError as error:
+            raise FileError(f"The scene cannot be read: {error}.") from None
+        return classifier.band_requirements_.match(windows, how=match_bands)
+
+
+def _places(size: int) -> NDArray[np.intp]:
+    """Return the rows or columns of the windows: evenly, from one end to the other."""
+    n_windows = min(N_WINDOWS, max(size // WINDOW, 1))
+    starts = np.linspace(0, max(size - WINDOW, 0), n_windows).round().astype(np.intp)
+    places = np.unique(starts[:, None] + np.arange(WINDOW))
+    return places[places < size]
+
+
+def _fingerprint(shape: tuple[int, ...], values: NDArray[Any]) -> str:
+    single = np.ascontiguousarray(values, dtype=np.float32)
+    return hashlib.sha256(repr(shape[1:]).encode() + single.tobytes()).hexdigest()
+
+
+def _power_of_ten(values: NDArray[np.float64], trained: NDArray[np.float64]) -> int:
+    """Return the power of ten by which both medians and ranges are larger, 0 where they differ."""
+    powers = set()
+    for one, other in ((values[1], trained[1]), (np.ptp(values, axis=0), np.ptp(trained, axis=0))):
+        usable = (one > 0) & (other > 0)
+        ratio = np.median(one[usable] / other[usable]) if usable.any() else 1.0
+        powers.add(round(math.log10(ratio)))
+    return powers.pop() if len(powers) == 1 else 0

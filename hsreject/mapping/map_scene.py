@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dask
-import numpy as np
 import xarray as xr
 
 from hsreject import schema
@@ -21,16 +22,15 @@ from hsreject.io.grid import Grid
 from hsreject.io.maps import Raster, open_map, write_maps
 from hsreject.io.remote import as_path
 from hsreject.io.scene import open_scene
-from hsreject.mapping.blocks import Blocks, cut_scene
-from hsreject.mapping.dial import Dial
-from hsreject.mapping.foreign import window_chunks
-from hsreject.mapping.map_model import MapModel
+from hsreject.mapping.blocks import cut_scene, workers
+from hsreject.mapping.dial import backed, goal_of, rejection_of
+from hsreject.mapping.map_model import MapModel, window_chunks
 from hsreject.mapping.map_summary import MapSummary, Rejection, shares_of
 from hsreject.mapping.model_file import load_model
 from hsreject.mapping.ranking import MapJob, key_of_work, rank_scene, ranking_dtype
-from hsreject.mapping.schedulers import workers
 from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD
 from hsreject.progress import ProgressCallback, no_progress
+from hsreject.promise.certificate import Certificate
 from hsreject.registry import check_choice
 from hsreject.rejection.hierarchical import flat_map, levels_as_field
 from hsreject.rejection.rejector import GROUP_FLAG, UNKNOWN_FLAG, flag_map
@@ -38,14 +38,12 @@ from hsreject.rejection.rejector import GROUP_FLAG, UNKNOWN_FLAG, flag_map
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hsreject.promise.certificate import Certificate
     from hsreject.promise.sample import Sample
 
 SUMMARY_FILE = "summary.toml"
 FILES = ("label", "confidence", schema.LABEL_WITH_REJECTION, "flag")
 FIELD_FILES = {schema.LEVEL_CONFIDENCE: "level_confidence.tif", "probability": "probabilities.tif"}
 """Maps of several bands, where there are groups and where probabilities are asked for."""
-BYTES_PER_PIXEL = 64  # of a block besides its classes: label, confidence, masks, edge weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +53,9 @@ class SceneMap:
     Attributes
     ----------
     maps : Dataset
-        `label`, `label_with_rejection`, `confidence`, `rejected` and `flag` (y, x), `unknown`
-        where novelty counts, `second` (the second choice), `level_confidence` (level, y, x) where
-        answers may be groups, and `probability` (category, y, x) where it was asked for; read from
-        the written files when they are needed, if there are any, else in memory.
+        `label`, `label_with_rejection`, `confidence`, `rejected`, `flag` and `second` choice (y,
+        x), `unknown` where novelty counts, `level_confidence` (level, y, x) where answers may be
+        groups, `probability` (category, y, x) on demand; lazily from files that were written.
     summary : MapSummary
         The rejection and the classes in numbers.
     """
@@ -93,16 +90,13 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
 ) -> SceneMap:
     """Map a scene with a trained model; scenes larger than memory are mapped in blocks.
 
-    Every pixel is read and classified once. The context of a block is solved with a halo of
-    probabilities around it (8 pixels per unit of context weight): at least 99.9 % of the labels are
-    those of the whole scene solved at once (99 % where the spectra hardly separate the classes).
-    The threshold of a fraction is exact.
-
-    Pixels unlike all training pixels (:class:`hsreject.Novelty`) are *unknown*: they are rejected
-    in addition to what is asked for, with a confidence below all others and a code of their own.
-
-    dask runs the blocks: on threads of this process, or on the cluster of the active
-    `dask.distributed` client, whose workers must see scene and `out` under the same paths.
+    Every pixel is read and classified once. The context of a block is solved with a halo around it
+    (8 pixels per unit of context weight): at least 99.9 % of the labels are those of the whole
+    scene solved at once (99 % where the spectra hardly separate the classes). Pixels unlike all
+    training pixels (:class:`hsreject.Novelty`) are *unknown*: they are rejected in addition to what
+    is asked for, with a confidence below all others. dask runs the blocks on threads, or on the
+    cluster of the active `dask.distributed` client, whose workers must see scene and `out` under
+    the same paths.
 
     Parameters
     ----------
@@ -134,8 +128,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         A simple random sample of this scene with its classes, for `accuracy` and `rejection_cost`.
     assume_alike : bool
         Take the threshold that the test pixels of the training scene ask for, though this is
-        another scene. Set to .90 on one half of a scene, such a threshold was within 3 points on
-        the other half in 43 of 113 trials. All files of the map say that it is an assumption.
+        another scene: from half a scene to the other, it kept .90 within 3 points in 43 of 113
+        trials. All files of the map say that it is an assumption.
     variable, band_axis : optional
         Of a .mat or .npy file, as for :func:`hsreject.open_scene`.
     match_bands : {"exact", "nearest", "interpolate"}
@@ -153,14 +147,12 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         file of a band per class, `probabilities.tif`.
     memory : str or float
         Bound of the resident memory of this process, Python and all its threads included, like
-        "2GB"; on a cluster, of each worker with one thread.
-        ``hsreject.mapping.blocks.cut_scene`` has the formula.
+        "2GB"; on a cluster, of each worker (formula: ``hsreject.mapping.blocks.cut_scene``).
     block_size : int, optional
-        Side of a block in pixels, raised to the halo if it is smaller; by default as large as is
-        useful within `memory`. The map depends on it a little, on the number of workers not at all.
+        Side of a block in pixels, at least the halo; by default as large as is useful within
+        `memory`. The map depends on it a little, on the number of workers not at all.
     n_workers : int, optional
-        Blocks to work on at once, fewer where memory does not allow as many; by default the
-        number of cores.
+        Blocks to work on at once; by default as many as cores and memory allow.
     overwrite : bool
         Write into a folder that is not empty.
     progress : callable
@@ -189,17 +181,22 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         ACCURACY: accuracy,
         schema.REJECTION_COST: rejection_cost,
     }
-    dial = Dial.of(wishes, certificate, sample, assume_alike=assume_alike)
+    if isinstance(certificate, str | PathLike):
+        certificate = Certificate.read(certificate)
+    goal = goal_of(wishes, certificate, sample)
     check_choice("foreign", foreign, ("refuse", "allow"))
     if out is not None:
         check_folder(Path(out), overwrite=overwrite)  # before the work, not after it
     trained = model if isinstance(model, MapModel) else open_map_model(model)
-    open_in = _opener(scene, variable, band_axis)
+    open_in = partial(_open, scene, variable, band_axis)
     cube = open_in("auto")
     record = ranking_dtype(trained, probabilities=probabilities)
-    blocks = _cut(cube, trained, record, memory=memory, side=block_size, n_workers=n_workers)
+    blocks = cut_scene(cube, trained, record, memory=memory, side=block_size, n_workers=n_workers)
     names = [str(one) if isinstance(one, str | PathLike) else "in memory" for one in (scene, model)]
-    job = MapJob(cube, trained, dial, blocks, record, match_bands, flat, names)
+    job = MapJob(
+        *(cube, trained, goal, certificate, sample, assume_alike),
+        *(blocks, record, match_bands, flat, names),
+    )
     with workers(blocks.n_workers) as in_memory:
         from_file = in_memory and not isinstance(scene, xr.DataArray)
         job = _prepare(job, open_in, foreign=foreign, read_once=from_file)
@@ -234,45 +231,12 @@ def open_map_model(path: str | PathLike[str]) -> MapModel:
     return model
 
 
-def _opener(
-    scene: xr.DataArray | str | PathLike[str], variable: str | None, band_axis: int | None
-) -> Callable[[Any], xr.DataArray]:
-    """Return a function that opens a scene in chunks (y, x), lazily if it comes from a file."""
+def _open(scene: Any, variable: str | None, band_axis: int | None, chunks: Any) -> xr.DataArray:
+    """Return a scene, lazily in chunks (y, x) if it comes from a file."""
     if isinstance(scene, xr.DataArray):
-        cube = schema.check_dims(scene, schema.CUBE_DIMS, name="scene")
-        return lambda chunks: cube
+        return schema.check_dims(scene, schema.CUBE_DIMS, name="scene")
     path = as_path(scene).absolute()  # workers of a cluster have folders of their own
-    return lambda chunks: open_scene(path, chunks=chunks, variable=variable, band_axis=band_axis)
-
-
-def _cut(
-    cube: xr.DataArray,
-    model: MapModel,
-    record: np.dtype[Any],
-    *,
-    memory: str | float,
-    side: int | None,
-    n_workers: int | None,
-) -> Blocks:
-    """Return the blocks of a scene: probabilities are overlapped by the rejector's halo."""
-    n_bands, n_rows, n_columns = cube.shape
-    stored, n_classes = cube.encoding.get("preferred_chunks", {}), len(model.classes)
-    per_pixel = BYTES_PER_PIXEL + record.itemsize + n_classes * model.rejector.bytes_per_class
-    if model.halo is None:  # the image itself is kept, and a copy while it is put together
-        per_pixel += 2 * n_bands * max(cube.dtype.itemsize, 4)
-    return cut_scene(
-        (n_rows, n_columns),
-        n_bands=n_bands,
-        bytes_per_pixel=per_pixel,
-        bytes_waiting=4 * (n_classes + model.rejector.needs_p_value),
-        halo=None if model.halo is None else model.rejector.halo,
-        reach=0 if model.halo is None else model.classifier.halo or 0,
-        item_size=cube.dtype.itemsize,
-        memory=memory,
-        grain=(stored.get(schema.Y, 1), stored.get(schema.X, n_columns)),
-        side=side,
-        n_workers=n_workers,
-    )
+    return open_scene(path, chunks=chunks, variable=variable, band_axis=band_axis)
 
 
 def _prepare(
@@ -280,8 +244,7 @@ def _prepare(
 ) -> MapJob:
     """Look at some pixels of a scene and decide whether it may be mapped as it is asked for.
 
-    A file whose pixels may be kept in memory is read once, if it is small: to look at a few pixels
-    of a tiled one, many have to be unpacked.
+    A small file is read once: to look at a few pixels of a tiled one, many have to be unpacked.
     """
     blocks, model = job.blocks, job.model
     cube = open_in(dict(zip(schema.MAP_DIMS, blocks.pieces, strict=True)))
@@ -296,8 +259,7 @@ def _prepare(
             windows, model.classifier, match_bands=job.match_bands
         )
         similarity.check(foreign)
-    dial = job.dial.on_scene(cube, model, similarity, flat=job.flat)
-    return replace(job, cube=cube, similarity=similarity, dial=dial)
+    return backed(replace(job, cube=cube, similarity=similarity))
 
 
 # ------------------------------------------------------------------------------------- finish
@@ -306,30 +268,29 @@ def _prepare(
 def _finish(job: MapJob, ranking: xr.Dataset, progress: ProgressCallback) -> SceneMap:
     """Reject what is asked for, and count."""
     with dask.config.set(scheduler="threads"):  # light, and reads files of this process
-        rejection = job.dial.rejection(ranking, job.model, lowest=job.lowest, progress=progress)
+        rejection = rejection_of(job, ranking, progress)
         maps = _rejected(job, ranking, rejection)
         classes, groups = shares_of(maps)
-        summary = MapSummary(
-            replace(rejection, threshold=maps.attrs["threshold"]),
-            classes,
-            groups=groups,
-            n_without_data=maps["label"].size - maps.attrs["n_pixels"],
-            pixel_hectares=Grid.of(maps["label"]).pixel_hectares,
-            side=job.blocks.side,
-            halo=job.blocks.halo,
-            n_blocks=len(job.blocks),
-            n_continued=job.n_finished,
-            scene=job.names[0],
-            model=job.names[1],
-            similarity=job.similarity,
-            n_unknown=int(maps["unknown"].sum()) if "unknown" in maps else None,
-        )
+        n_unknown = int(maps["unknown"].sum()) if "unknown" in maps else None
+    summary = MapSummary(
+        replace(rejection, threshold=maps.attrs["threshold"]),
+        classes,
+        groups,
+        n_without_data=maps["label"].size - maps.attrs["n_pixels"],
+        n_unknown=n_unknown,
+        pixel_hectares=Grid.of(maps["label"]).pixel_hectares,
+        scene=job.names[0],
+        model=job.names[1],
+        similarity=job.similarity,
+        blocks=job.blocks,
+        n_continued=job.n_finished,
+    )
     return SceneMap(maps, summary)
 
 
 def _rejected(job: MapJob, ranking: xr.Dataset, rejection: Rejection) -> xr.Dataset:
     """Return the reject maps at a threshold, if there is anything to map."""
-    if job.shift is not None:
+    if math.isfinite(job.lowest):
         # Every threshold rejects unknown pixels but that of a certificate, which may keep some: its
         # promise is about the pixels that it keeps, no more and no fewer.
         lowest = min(job.lowest, rejection.threshold)

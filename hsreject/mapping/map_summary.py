@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import NDArray
 
-    from hsreject.mapping.foreign import Similarity
+    from hsreject.mapping.blocks import Blocks
+    from hsreject.mapping.map_model import Similarity
 
 
 @dataclass(frozen=True)
 class ClassShare:
-    """How many pixels were answered with a class or a group, and what happened to the others.
-
-    The others were labelled with the class, but rejected or answered with a group that holds it.
-    """
+    """The pixels of a class or group: how many a map keeps as such, and where the others are."""
 
     value: int
     name: str
@@ -60,18 +58,16 @@ class MapSummary:
 
     rejection: Rejection
     classes: tuple[ClassShare, ...]
+    groups: tuple[ClassShare, ...]  # where a map may answer coarser
     _: KW_ONLY
     n_without_data: int  # pixels
+    n_unknown: int | None  # rejected pixels like no training pixel; None without novelty
     pixel_hectares: float | None  # None without a projected reference system
-    side: int  # of a block, in pixels
-    halo: int  # around a block, in pixels
-    n_blocks: int
-    n_continued: int  # blocks that were finished when stopped work was continued
     scene: str  # what it is called, usually the path
     model: str  # the same
-    similarity: Similarity | None = None  # to the training scene; None where the model has none
-    n_unknown: int | None = None  # rejected pixels like no training pixel; None without novelty
-    groups: tuple[ClassShare, ...] = ()  # where a map may answer coarser
+    similarity: Similarity | None  # to the training scene; None where the model has none
+    blocks: Blocks
+    n_continued: int  # blocks that were finished when stopped work was continued
 
     @property
     def n_pixels(self) -> int:
@@ -89,22 +85,16 @@ class MapSummary:
         return self.n_rejected / self.n_pixels
 
     @property
-    def levels(self) -> dict[str, int]:
-        """How many pixels are known as a class, as a group of each level, or rejected."""
-        levels: Counter[str] = Counter()
-        for share in (*self.classes, *self.groups):
-            levels[share.level] += share.n_kept
-        return dict(sorted(levels.items())) | {"rejected": self.n_rejected}
-
-    @property
     def notes(self) -> list[str]:
         """What is known at which level, what is unknown, and what is assumed, in a line each."""
         notes = []
         if self.groups:
-            shares = {level: 100 * n / self.n_pixels for level, n in self.levels.items()}
-            rejected = shares.pop("rejected")
-            parts = ", ".join(f"{share:.1f} % as {level}" for level, share in shares.items())
-            notes.append(f"known: {parts}; {rejected:.1f} % rejected")
+            known: Counter[str] = Counter()
+            for share in (*self.classes, *self.groups):
+                known[share.level] += share.n_kept
+            shares = [f"{100 * known[one] / self.n_pixels:.1f} % as {one}" for one in sorted(known)]
+            rejected = f"{100 * self.rejected_fraction:.1f} % rejected"
+            notes.append(f"known: {', '.join(shares)}; {rejected}")
         if self.n_unknown is not None:
             notes.append(
                 f"unknown: {100 * self.n_unknown / self.n_pixels:.2f} % of the pixels are like no "
@@ -119,7 +109,7 @@ class MapSummary:
 
     def to_toml(self) -> str:
         """Return the summary as TOML."""
-        unknown, likeness = None, self.similarity
+        unknown, blocks = None, self.blocks
         if self.n_unknown is not None:
             unknown = {
                 "pixels": self.n_unknown,
@@ -137,16 +127,8 @@ class MapSummary:
             "rejected_fraction": self.rejected_fraction,
             "rejection": asdict(self.rejection),
             "unknown": unknown,
-            "similarity": likeness
-            and {
-                "is_training_scene": likeness.is_training_scene,
-                "pixels_looked_at": likeness.n_sampled,
-                "novel_share_of_these": likeness.novel_share,
-                "mean_novelty": likeness.mean_score,
-                "agreement_of_experts": likeness.agreement,
-            },
-            "blocks": {"number": self.n_blocks, "side": self.side, "halo": self.halo},
-            "levels": self.levels if self.groups else None,
+            "similarity": None if self.similarity is None else asdict(self.similarity),
+            "blocks": {"number": len(blocks), "side": blocks.side, "halo": blocks.halo},
             "classes": [self._row(share) for share in self.classes],
             "groups": [self._row(group) for group in self.groups] or None,
         }
@@ -172,7 +154,7 @@ def _without_gaps(part: Any) -> Any:
         return [_without_gaps(one) for one in part]
     if not isinstance(part, dict):
         return part
-    return {name: _without_gaps(one) for name, one in part.items() if one not in (None, "")}
+    return {name: _without_gaps(one) for name, one in part.items() if one not in (None, "", ())}
 
 
 def shares_of(maps: xr.Dataset) -> tuple[tuple[ClassShare, ...], tuple[ClassShare, ...]]:

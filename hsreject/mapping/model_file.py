@@ -8,6 +8,7 @@ import json
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -22,29 +23,15 @@ from sklearn.tree._tree import Tree
 from skops.io.exceptions import UnsupportedTypeException
 
 from hsreject import __version__
-from hsreject.class_tree import ClassTree, Group
-from hsreject.classes import ClassTable
-from hsreject.classify.candidates import TwoExperts
-from hsreject.classify.classifiers import CLASSIFIERS
-from hsreject.classify.pool import Pool
-from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.classify.scene_model import SceneModel
-from hsreject.confidence import CONFIDENCES
-from hsreject.context.priors import PRIORS
-from hsreject.context.segsalsa import SOLVERS, SegSALSA
 from hsreject.errors import FileError, HsrejectError, InputError
-from hsreject.features import FEATURES
-from hsreject.features.spectra import BandRequirements
 from hsreject.files import existing, replacing
-from hsreject.mapping.foreign import TrainingScene
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.plugins import is_loaded, plugin_of
-from hsreject.rejection import REJECTORS, Novelty
-from hsreject.rejection.novelty import Space
 from hsreject.schema import BAND, CUBE_DIMS, WAVELENGTH
 
 FORMAT = "hsreject model"
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 """Files name the modules of what they hold, so moving a class makes a new version."""
 
 # Plain holders of numbers inside scikit-learn that skops leaves to its callers to trust.
@@ -61,11 +48,6 @@ _SCIKIT_LEARN_PARTS = (
     "sklearn.tree._tree.Tree",  # checked after loading
 )
 
-_FRAME = (  # what models are made of, beside parts with a name
-    *(MapModel, SceneClassifier, Pool, TwoExperts, BandRequirements, ClassTable, SegSALSA),
-    *(TrainingScene, Novelty, Space, ClassTree, Group),
-)
-
 # A model holds numbers, which deflate makes a few times smaller; zip bombs are a thousand times.
 _LARGEST_RATIO = 30
 _ALWAYS_ALLOWED = 50_000_000  # bytes
@@ -74,7 +56,7 @@ _ALWAYS_ALLOWED = 50_000_000  # bytes
 def save_model(
     model: SceneModel | MapModel, path: str | PathLike[str], *, overwrite: bool = False
 ) -> Path:
-    """Write a trained model to a file that appears complete or not at all.
+    """Write a trained model to a file that appears complete or not at all, and return its path.
 
     The file is a skops archive: a zip of JSON and NumPy arrays.
 
@@ -86,11 +68,6 @@ def save_model(
         Where to write; ``.skops`` is the usual ending.
     overwrite : bool, default False
         Replace a file that is already there.
-
-    Returns
-    -------
-    Path
-        The path of the file.
 
     See Also
     --------
@@ -200,12 +177,7 @@ def _check_version(parts: Any, path: Path) -> None:
 
 def _check_types(types: set[str], path: Path) -> None:
     """Raise if a file asks for types that are neither ours nor those of a loaded plugin."""
-    registries = (FEATURES, CLASSIFIERS, PRIORS, SOLVERS, CONFIDENCES, REJECTORS)
-    own = [*_FRAME, *(part for registry in registries for part in registry.values())]
-    names = {f"{part.__module__}.{part.__qualname__}" for part in own if inspect.isclass(part)}
-    foreign = sorted(
-        name for name in types - names - set(_SCIKIT_LEARN_PARTS) if not is_loaded(name)
-    )
+    foreign = sorted(name for name in types if not (_is_ours(name) or is_loaded(name)))
     if foreign:
         plugins = sorted({plugin for plugin in map(plugin_of, foreign) if plugin})
         needed = f"needs the plugin {', '.join(plugins)} for" if plugins else "asks for"
@@ -214,6 +186,18 @@ def _check_types(types: set[str], path: Path) -> None:
             f"loaded. If you trust them: --plugin {plugins[0] if plugins else 'FILE.py'}, or "
             "hsreject.load_plugins first; if not, do not use this file."
         )
+
+
+def _is_ours(type_name: str) -> bool:
+    """Return whether a name is that of a class of hsreject itself, or of a known holder of numbers.
+
+    A class that hsreject only imports, or a function, is not.
+    """
+    module, _, name = type_name.rpartition(".")
+    if not module.startswith("hsreject."):
+        return type_name in _SCIKIT_LEARN_PARTS
+    part = getattr(import_module(module), name, None)
+    return inspect.isclass(part) and part.__module__ == module
 
 
 def _fault(model: Any) -> str:
@@ -236,7 +220,7 @@ def _fault(model: Any) -> str:
         with suppress(HsrejectError), np.errstate(all="ignore"):
             classifier.predict_proba(cube).compute()
         if isinstance(model, MapModel):  # these raise where parts are missing or do not fit
-            model.tree, model.lowest_confidence, model.operating_points  # noqa: B018
+            model.tree, model.halo, model.operating_points  # noqa: B018
             if model.training_scene is not None:
                 model.training_scene.compare(cube, classifier, match_bands="exact")
     except Exception as error:  # noqa: BLE001  # arrays that do not fit each other raise anything

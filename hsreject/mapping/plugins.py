@@ -43,11 +43,10 @@ def load_plugins(plugins: Iterable[str | PathLike[str]]) -> list[str]:
     r"""Load plugins, so that configurations and models can name their parts.
 
     A plugin is a Python file, or the name that an installed package has in the group of entry
-    points ``hsreject.plugins``. Every prior, rejector, confidence, feature and classifier that it
-    defines is known by the name of its class, in small letters with underscores (``MyRows`` is
-    ``my_rows``), unless it registers them itself; a measure does so with
-    :func:`hsreject.add_measure`. Its code runs, so load only what you trust. Nothing is loaded that
-    is not asked for. A file that has changed since is loaded anew.
+    points ``hsreject.plugins``. Every prior, rejector, confidence, feature and classifier in it is
+    known by the name of its class, in small letters with underscores (``MyRows`` is ``my_rows``),
+    unless it registers them itself; a measure does so with :func:`hsreject.add_measure`. Its code
+    runs, so load only what you trust. A file that has changed since is loaded anew.
 
     Parameters
     ----------
@@ -74,9 +73,6 @@ def load_plugins(plugins: Iterable[str | PathLike[str]]) -> list[str]:
     ...     _ = file.write_text("import hsreject as hr\nclass Strong(hr.VectorTV): pass")
     ...     hr.load_plugins([file])
     ['strong']
-    >>> hr.run({"scene": "synthetic", "context": {"prior": "strong", "weight": 3.0},
-    ...         "classifier": "lda", "rejectors": ["sequential"]}).sizes["rejector"]
-    1
     """
     if isinstance(plugins, str | PathLike):
         plugins = [plugins]

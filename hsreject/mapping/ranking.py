@@ -25,9 +25,7 @@ from hsreject.handover.filled_map import second_choice
 from hsreject.io.remote import as_path, state_of
 from hsreject.keys import key_of
 from hsreject.mapping.blocks import Blocks
-from hsreject.mapping.dial import Dial
-from hsreject.mapping.foreign import Similarity, needed_bands
-from hsreject.mapping.map_model import MapModel
+from hsreject.mapping.map_model import MapModel, Similarity, needed_bands
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.novelty import below_all_others
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
 
     from hsreject.classes import ClassTable
     from hsreject.classify.scene_model import SceneModel
+    from hsreject.measures.choosing import Goal
+    from hsreject.promise.certificate import Certificate
     from hsreject.rejection import RankedRejector
 
 READ_AT_ONCE = 50_000_000  # bytes of label and confidence that are read whole
@@ -64,7 +64,10 @@ class MapJob:
 
     cube: xr.DataArray
     model: MapModel
-    dial: Dial
+    goal: Goal  # of a certificate, what that promises
+    certificate: Certificate | None
+    sample: Any  # of the scene, with its classes
+    assume_alike: bool  # whether the training scene may give the threshold of another one
     blocks: Blocks
     record: np.dtype[Any]  # of a pixel, before anything is rejected
     match_bands: str
@@ -74,16 +77,12 @@ class MapJob:
     n_finished: int = 0  # finished blocks, when stopped work is continued
 
     @property
-    def shift(self) -> Sequence[float] | None:
-        """By how much novelty is shifted on this scene; None where it does not count."""
-        if self.similarity is None or not self.model.rejector.needs_p_value:
-            return None
-        return self.similarity.shift
-
-    @property
     def lowest(self) -> float:
-        """The confidence below which pixels are unknown; minus infinity where none is."""
-        return -np.inf if self.shift is None else self.model.lowest_confidence
+        """The confidence below which pixels are unknown; minus infinity without novelty."""
+        rejector = self.model.rejector
+        if self.similarity is None or not rejector.needs_p_value:
+            return -np.inf
+        return rejector.lowest(len(self.model.classes))
 
 
 def rank_scene(job: MapJob, folder: Path | None, progress: ProgressCallback) -> xr.Dataset:
@@ -106,9 +105,10 @@ def rank_scene(job: MapJob, folder: Path | None, progress: ProgressCallback) -> 
         matched = matched.assign_coords({schema.WAVELENGTH: (schema.BAND, bands.wavelength)})
     probability = _probability(model.classifier, matched, blocks)
     layers = [probability]
-    if job.shift is not None:
+    if job.similarity is not None and np.isfinite(job.lowest):
         needed = needed_bands(matched, model.classifier)
-        layers.append(model.novelty.p_value(needed, shift=job.shift).expand_dims(schema.BAND))
+        p_value = model.novelty.p_value(needed, shift=job.similarity.shift)
+        layers.append(p_value.expand_dims(schema.BAND))
     image = bands.ordered(cube) if job.match_bands == "exact" else matched
     guide = None if model.halo is None else model.rejector.guide(image)
     layers += [] if guide is None else [guide]
@@ -151,9 +151,16 @@ def _probability(classifier: SceneModel, matched: xr.DataArray, blocks: Blocks) 
     down, across = (blocks.reach if len(sizes) > 1 else 0 for sizes in blocks.pieces)
     bands = dict(matched.isel({schema.Y: 0, schema.X: 0}, drop=True).coords.variables)
     classes = classifier.class_table_
+
+    def classify(values: NDArray[Any]) -> NDArray[np.float32]:
+        piece = xr.DataArray(values, dims=schema.CUBE_DIMS, coords=bands)
+        if not schema.valid_pixels(piece).any():
+            return np.full((len(classes), *values.shape[1:]), np.nan, np.float32)
+        return np.asarray(classifier.predict_proba(piece).values, dtype=np.float32)
+
     probability = with_halo(
         matched.data.rechunk((-1, *blocks.pieces)),
-        partial(_classify_piece, classifier=classifier, bands=bands),
+        classify,
         {0: 0, 1: down, 2: across},
         n_outputs=len(classes),
         dtype=np.float32,
@@ -161,15 +168,6 @@ def _probability(classifier: SceneModel, matched: xr.DataArray, blocks: Blocks) 
     categories = {schema.CATEGORY: list(classes.values)}
     field = on_the_grid_of(matched, probability, dim=schema.CATEGORY, coords=categories)
     return schema.attach_classes(field, classes)
-
-
-def _classify_piece(
-    values: NDArray[Any], *, classifier: SceneModel, bands: dict[Any, xr.Variable]
-) -> NDArray[np.float32]:
-    piece = xr.DataArray(values, dims=schema.CUBE_DIMS, coords=bands)
-    if not schema.valid_pixels(piece).any():
-        return np.full((len(classifier.class_table_), *values.shape[1:]), np.nan, np.float32)
-    return np.asarray(classifier.predict_proba(piece).values, dtype=np.float32)
 
 
 def _ranked(

@@ -10,8 +10,7 @@ import xarray as xr
 from sklearn.base import clone
 
 from hsreject.errors import ConfigError
-from hsreject.mapping.foreign import TrainingScene
-from hsreject.mapping.map_model import MapModel
+from hsreject.mapping.map_model import MapModel, TrainingScene
 from hsreject.pipeline.plan import Plan
 from hsreject.pipeline.result import config_text
 from hsreject.pipeline.run import planned

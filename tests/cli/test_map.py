@@ -142,7 +142,7 @@ def test_the_folder_holds_the_returned_maps_and_a_summary_of_them(files, tmp_pat
 
 
 def test_bad_input_is_one_line_and_leaves_nothing(monkeypatch, capsys, files, tmp_path) -> None:
-    monkeypatch.setattr("hsreject.mapping.schedulers.SECONDS_TO_CONNECT", 0.5)
+    monkeypatch.setattr("hsreject.mapping.blocks.SECONDS_TO_CONNECT", 0.5)
     usual = {"--model": files["model"], "--out": tmp_path / "out", "--fraction": 0.1}
     for changes, message in (
         ({"--fraction": None}, "exactly one of fraction, threshold, accuracy"),
@@ -173,7 +173,7 @@ def test_a_foreign_scene_is_refused_until_allowed(capsys, files, cube, tmp_path)
     assert not (tmp_path / "out").exists()
     assert call(*arguments, "--fraction", 0.1, "--foreign", "allow") == 0
     summary = tomllib.loads((tmp_path / "out" / "summary.toml").read_text())
-    assert summary["similarity"]["novel_share_of_these"] == 1
+    assert summary["similarity"]["novel_share"] == 1
 
 
 @pytest.mark.filterwarnings("default::hsreject.errors.GuessWarning")

@@ -18,8 +18,8 @@ import rasterio
 from distributed import Client, LocalCluster
 
 import hsreject as hr
-from hsreject.mapping import schedulers
-from hsreject.mapping.schedulers import cluster
+from hsreject.mapping import blocks
+from hsreject.mapping.blocks import cluster
 from tests.cli.calling import call
 from tests.cli.test_map import write_scene
 from tests.io.web_server import serving
@@ -163,7 +163,7 @@ def test_workers_without_memory_are_told_of(job, tmp_path, capsys) -> None:
 
 
 def test_a_lost_scheduler_is_one_sentence(job, tmp_path, capfd, monkeypatch) -> None:
-    monkeypatch.setattr(schedulers, "SECONDS_TO_CONNECT", 1.0)
+    monkeypatch.setattr(blocks, "SECONDS_TO_CONNECT", 1.0)
     place, out = tmp_path / "scheduler.json", tmp_path / "out"
     run = "from distributed.cli.dask_{0} import main; main()"
     start = partial(subprocess.Popen, stderr=subprocess.DEVNULL, cwd=tmp_path)

@@ -61,7 +61,14 @@ def test_the_summary_counts_what_is_known_at_which_level(model, made) -> None:
         assert group.n_kept == (answer == group.value).sum() > 0
     levels = {"class": np.isin(answer, tree.classes.values).sum()}
     levels |= {"group": (answer == 6).sum(), "group of level 2": (answer == 7).sum()}
-    assert result.summary.levels == {**levels, "rejected": (answer == 0).sum()}
+    shares = (*result.summary.classes, *result.summary.groups)
+    for level, n_pixels in levels.items():
+        assert sum(share.n_kept for share in shares if share.level == level) == n_pixels
+        assert (
+            f"{100 * n_pixels / result.summary.n_pixels:.1f} % as {level}"
+            in (result.summary.notes[0])
+        )
+    assert result.summary.n_rejected == (answer == 0).sum()
     assert result.summary.n_pixels == (answer != 255).sum()
     label = result.maps.label.values
     for share in result.summary.classes:

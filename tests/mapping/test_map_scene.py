@@ -47,7 +47,7 @@ def test_labels_of_blocks_are_those_of_the_whole_scene(context) -> None:
     model = hr.train({**CONFIG, "context": context})
     whole = solved_at_once(model, scene)
     made = hr.map_scene(scene, model, fraction=0.1, block_size=80, foreign="allow")
-    assert made.summary.n_blocks == 9
+    assert len(made.summary.blocks) == 9
     agreement = (made.maps["label"].values == whole["label"].values).mean()
     assert agreement >= 0.999
     apart = np.abs(made.maps["confidence"] - whole["confidence"]).where(~made.maps.unknown).values
@@ -59,7 +59,10 @@ def test_spatial_features_and_pixelwise_maps_are_exact_in_blocks(scene) -> None:
     model = hr.train({**CONFIG, "features": features, "context": None})
     whole = solved_at_once(model, scene)
     made = hr.map_scene(scene, model, fraction=0.1, block_size=50)
-    assert (model.halo, made.summary.halo) == (6, 0)  # probabilities are overlapped, not features
+    assert (model.halo, made.summary.blocks.halo) == (
+        6,
+        0,
+    )  # probabilities are overlapped, not features
     # a probability may round differently in a product of another size
     assert (made.maps["label"].values == whole["label"].values).mean() > 0.9999
     known = ~made.maps["unknown"].values
@@ -126,7 +129,7 @@ def test_one_block_gives_what_the_rejector_gives(model) -> None:
     wanted = model.rejector.reject(maps, fraction=0.15)
     deaf = replace(model, rejector=replace(model.rejector, novelty=False))
     made = hr.map_scene(scene, deaf, fraction=0.15)
-    assert made.summary.n_blocks == 1
+    assert len(made.summary.blocks) == 1
     for name in ("label", "rejected", "label_with_rejection", "confidence"):
         np.testing.assert_array_equal(made.maps[name].values, wanted[name].values)
         assert made.maps[name].dims == wanted[name].dims
@@ -144,7 +147,7 @@ def test_the_map_does_not_depend_on_workers_or_chunks(model, scene) -> None:
 def test_scenes_and_blocks_smaller_than_the_halo(model, shape, n_blocks) -> None:
     scene = larger_scene(*shape)
     made = hr.map_scene(scene, model, fraction=0.1, block_size=5)
-    assert (made.summary.halo, made.summary.n_blocks) == (16, n_blocks)
+    assert (made.summary.blocks.halo, len(made.summary.blocks)) == (16, n_blocks)
     whole = solved_at_once(model, scene)
     assert (made.maps["label"].values == whole["label"].values).mean() >= 0.999
 
@@ -210,7 +213,7 @@ def test_a_prior_without_halo_maps_a_scene_that_fits_and_refuses_a_larger_one(mo
     made, wanted = (hr.map_scene(scene, made, fraction=0.1) for made in (whole, known))
     np.testing.assert_array_equal(made.maps["label"].values, wanted.maps["label"].values)
     large = scene.pad(y=1000, x=1000, mode="edge").drop_vars(["y", "x"])
-    with pytest.raises(InputError, match="cannot be mapped in blocks"):
+    with pytest.raises(InputError, match="cannot map it in blocks"):
         hr.map_scene(large, whole, fraction=0.1, memory="700MB")
 
 
