@@ -49,7 +49,10 @@ def band_info(info: RasterInfo) -> BandInfo:
     band, numbers inside the band names.
     """
     flags, bands, notes = _listed(info, "bbl"), BandInfo(), list[str]()
-    for read in (_from_fields, _from_tags, _from_names):
+    if (centre := _listed(info, "wavelength")) is not None:
+        bands = nanometres(centre, info.fields.get("wavelength units"), _listed(info, "fwhm"))
+        notes += bands.notes
+    for read in (_from_tags, _from_names):
         if bands.wavelength is None and (stated := read(info)) is not None:
             bands = stated
             notes += stated.notes
@@ -116,13 +119,6 @@ def _plausible(values: NDArray[np.float64]) -> bool:
 
 
 # The places where a raster may have them.
-
-
-def _from_fields(info: RasterInfo) -> BandInfo | None:
-    centre = _listed(info, "wavelength")
-    if centre is None:
-        return None
-    return nanometres(centre, info.fields.get("wavelength units"), _listed(info, "fwhm"))
 
 
 def _from_tags(info: RasterInfo) -> BandInfo | None:

@@ -396,3 +396,8 @@ def test_an_arbitrary_map_has_coordinates_and_no_reference_system(tmp_path: Path
     cube = hr.open_scene(write_envi(tmp_path, random_cube(), fields=place))
     assert cube.rio.crs is None
     assert cube.x.values[0] == 100.25
+
+
+def test_metres_called_degrees_are_told(tmp_path: Path) -> None:
+    path = write_with_gdal(tmp_path / "scene.tif", random_cube(), crs="EPSG:4326")
+    assert "not degrees" in guesses(hr.open_scene(path))

@@ -396,7 +396,8 @@ def read_raster_scene(info: RasterInfo, *, usual_nodata: float | None = None) ->
 def raster_notes(info: RasterInfo) -> Iterator[str]:
     """Yield a sentence about each thing that a raster says and that cannot simply be followed."""
     yield from info.notes
-    header, unplaced = info.header, info.grid.transform == Affine.identity()
+    header, crs, transform = info.header, info.grid.crs, info.grid.transform
+    unplaced = transform == Affine.identity()
     if unplaced and info.n_control_points:
         yield (
             f"The file lies on the map by {info.n_control_points} ground control points only, "
@@ -404,7 +405,9 @@ def raster_notes(info: RasterInfo) -> Iterator[str]:
         )
     elif unplaced and header.get("map info"):
         yield "The map info of the header is not understood: no place on a map."
-    if info.grid.crs is None and header.get("coordinate system string"):
+    if crs is not None and crs.is_geographic and max(abs(transform.c) / 4, abs(transform.f)) > 180:
+        yield "The coordinates are not degrees, as the reference system says: correct one of them."
+    if crs is None and header.get("coordinate system string"):
         yield "The coordinate system string of the header is not understood: not used."
     for band in np.flatnonzero(info.alpha) + 1:
         yield f"Band {band} is an alpha channel: no data where it is 0, and no band of light."
