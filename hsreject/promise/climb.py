@@ -240,7 +240,7 @@ class Climb:
     regions: Regions
     start: int  # the first region to look at
     terms: Terms
-    depth: NDArray[np.intp]  # smallest region around each pixel, in the random order
+    depth: NDArray[np.integer]  # smallest region around each pixel, in the random order
     pixels: NDArray[np.int64]  # their flat places on the map
 
     @cached_property

@@ -111,7 +111,7 @@ class Frame:
         descending = np.unique(np.sort(confidence)[confidence.size - rank])[::-1]
         thresholds = descending.astype(np.float64)
         # the first threshold that is not above a confidence is that of its region
-        depth = np.full(label.shape, thresholds.size)
+        depth = np.full(label.shape, thresholds.size, dtype=np.int8)  # there are at most 50
         depth[members] = np.searchsorted(-thresholds, -confidence.astype(np.float64))
         sizes = np.cumsum(np.bincount(depth[members]))
         return Regions(self, thresholds, sizes, n_all, depth, node, level, below)
@@ -129,7 +129,7 @@ class Regions:
     thresholds: NDArray[np.float64]  # the smallest confidence of each region, descending
     sizes: NDArray[np.int64]  # pixels of each region
     n_all: int  # pixels that coverages are shares of
-    depth: NDArray[np.intp]  # the first region around each pixel; their number where none is
+    depth: NDArray[np.int8]  # the first region around each pixel; their number where none is
     node: int | None = None  # code of the class or group
     level: int = -1  # of the confidences that rank its pixels
     below: list[int] | None = None  # the classes of a class or group
@@ -203,7 +203,7 @@ class Stack(Regions):
         order = np.argsort(sizes, kind="stable")[np.count_nonzero(sizes == 0) :]
         if not order.size:
             raise InputError("No map of the stack keeps a pixel.")
-        nowhere = np.full(frame.label.shape, order.size)
+        nowhere = np.full(frame.label.shape, -1, dtype=np.int8)
         return cls(frame, order.astype(float), sizes[order], frame.n_pixels, nowhere, maps=values)
 
     def kept_labels(self, threshold: float) -> NDArray[np.integer]:
