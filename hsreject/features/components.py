@@ -8,7 +8,7 @@ import numpy as np
 from spectral.algorithms.algorithms import GaussianStats
 
 from hsreject.errors import InputError
-from hsreject.features.pixels import Moments, check_enough_pixels, cube_moments
+from hsreject.features.pixels import Moments, cube_moments
 from hsreject.features.transformer import SampleTransformer
 from hsreject.registry import check_count
 
@@ -113,8 +113,7 @@ class PCA(_Components):
 
     def _learn_scene(self, cube: xr.DataArray) -> None:
         check_count("n_components", self.n_components, least=1)
-        (statistics,) = cube_moments(cube)
-        check_enough_pixels(statistics, needed_by="PCA")
+        (statistics,) = cube_moments(cube, needed_by="PCA")
         variances, axes = principal_axes(statistics)
         self.mean_ = statistics.mean
         self.components_ = axes[: self.n_components]
@@ -185,8 +184,7 @@ class MNF(_Components):
         self.min_snr = min_snr
 
     def _learn_scene(self, cube: xr.DataArray) -> None:
-        signal, noise = cube_moments(cube, _LOWER_RIGHT)
-        check_enough_pixels(signal, needed_by="MNF")
+        signal, noise = cube_moments(cube, _LOWER_RIGHT, needed_by="MNF")
         if noise.count < 2:
             raise InputError(
                 f"MNF needs at least two pairs of neighbouring pixels with data to measure noise "

@@ -173,21 +173,27 @@ class Moments:
         return self.scatter / max(self.count - 1, 1)
 
 
-def cube_moments(cube: xr.DataArray, *offsets: tuple[int, int]) -> tuple[Moments, ...]:
+def cube_moments(
+    cube: xr.DataArray, *offsets: tuple[int, int], needed_by: str | None = None
+) -> tuple[Moments, ...]:
     """Return the moments of the pixels that have data and, per offset, of pixel minus neighbor.
 
     All are gathered in one pass, chunk by chunk. An offset (rows, columns) says where the neighbor
     lies: rows and columns 0 or 1. Pairs across the borders of chunks count; pairs in which
-    one pixel lacks data do not.
+    one pixel lacks data do not. `needed_by` names what cannot do with fewer than two pixels.
     """
     all_offsets = [(0, 0), *offsets]
     with one_blas_thread():
         if cube.chunks is None:
-            return tuple(_block_moments(cube.values, offset) for offset in all_offsets)
-        whole_spectra = cube.data.rechunk({0: -1})
-        # one computation, so that every chunk is read only once
-        totals: tuple[Moments, ...] = compute(
-            *(_lazy_moments(whole_spectra, offset) for offset in all_offsets)
+            totals = tuple(_block_moments(cube.values, offset) for offset in all_offsets)
+        else:
+            whole_spectra = cube.data.rechunk({0: -1})
+            # one computation, so that every chunk is read only once
+            totals = compute(*(_lazy_moments(whole_spectra, offset) for offset in all_offsets))
+    if needed_by and totals[0].count < 2:
+        raise InputError(
+            f"{needed_by} needs at least two pixels with data in every good band (found "
+            f"{totals[0].count}). Mark bands without data as bad with the coordinate 'good_band'."
         )
     return totals
 
@@ -215,15 +221,6 @@ def _block_moments(values: NDArray[Any], offset: tuple[int, int]) -> Moments:
         samples, _ = samples_of(pixels)
         total = total.merge(Moments.of(samples))
     return total
-
-
-def check_enough_pixels(moments: Moments, *, needed_by: str) -> None:
-    """Raise unless the moments are of at least two pixels."""
-    if moments.count < 2:
-        raise InputError(
-            f"{needed_by} needs at least two pixels with data in every good band (found "
-            f"{moments.count}). Mark bands without data as bad with the coordinate 'good_band'."
-        )
 
 
 def labelled_samples(

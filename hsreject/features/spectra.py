@@ -11,13 +11,7 @@ import numpy as np
 
 from hsreject import schema
 from hsreject.errors import GuessWarning, InputError
-from hsreject.features.pixels import (
-    check_enough_pixels,
-    cube_moments,
-    feature_dtype,
-    map_pixels,
-    on_the_grid_of,
-)
+from hsreject.features.pixels import cube_moments, feature_dtype, map_pixels, on_the_grid_of
 from hsreject.features.transformer import SampleTransformer, SceneTransformer
 from hsreject.registry import check_choice
 
@@ -98,8 +92,7 @@ class Scale(SampleTransformer):
     """
 
     def _learn_scene(self, cube: xr.DataArray) -> None:
-        (statistics,) = cube_moments(cube)
-        check_enough_pixels(statistics, needed_by="Scale")
+        (statistics,) = cube_moments(cube, needed_by="Scale")
         deviation = np.sqrt(statistics.variance)
         # the deviation of a constant band is the rounding error of its mean, or 0
         constant = deviation <= 1e-12 * np.abs(statistics.mean)
@@ -233,7 +226,14 @@ class BandRequirements:
                 "the same bands, and leave that out."
             )
         good = cube.isel({schema.BAND: np.flatnonzero(schema.good_bands(cube))})
-        needed, available = self.wavelength[self.needed], _finite_wavelengths(good)
+        needed, available = self.wavelength[self.needed], _wavelengths(good)
+        if available is None or not np.isfinite(available).all():
+            raise InputError(
+                "Bands can be matched by wavelength only if every good band has one: the "
+                "coordinate 'wavelength' (nm) along 'band'. Assign it with cube.assign_coords("
+                "wavelength=('band', [...])), or mark bands without one as bad with the coordinate "
+                "'good_band'."
+            )
         tol = float(np.median(np.diff(np.sort(needed)))) if needed.size > 1 else _SAME_WAVELENGTH
         missing = needed[~(np.abs(needed[:, None] - available).min(axis=1) <= tol)]
         if missing.size:
@@ -322,44 +322,23 @@ class BandRequirements:
 def _resampling(
     targets: NDArray[np.float64], available: NDArray[np.float64], how: str
 ) -> NDArray[np.float64]:
-    """Return the weights (target band, available band) of the two bands around each target.
+    """Return the weights (target band, available band) of the bands nearest to each target.
 
     The available bands may come in any order, as those of overlapping spectrometers do.
     """
-    order = np.argsort(available, kind="stable")
-    ordered = available[order]
-    right = np.clip(
-        np.searchsorted(ordered, targets), min(1, available.size - 1), available.size - 1
-    )
-    left = np.maximum(right - 1, 0)
-    width = ordered[right] - ordered[left]
-    # A share outside [0, 1] would extrapolate: the first and last band then stand for what lies
-    # beyond. A width of 0 (a single band, or two at one wavelength) leaves the left one.
-    share = np.divide(targets - ordered[left], width, out=np.zeros(targets.size), where=width > 0)
-    share = np.clip(share, 0.0, 1.0)
+    units = np.eye(available.size)
     if how == "nearest":
-        share = np.round(share)
-    weights = np.zeros((targets.size, available.size))
-    rows = np.arange(targets.size)
-    weights[rows, order[left]] += 1.0 - share
-    weights[rows, order[right]] += share
+        return np.asarray(units[np.abs(targets[:, None] - available).argmin(axis=1)])
+    # Interpolation is linear in the values, so what it makes of a unit vector is the weight of that
+    # band. Beyond the first and last band it takes these as they are.
+    order = np.argsort(available, kind="stable")
+    weights = np.empty((targets.size, available.size))
+    weights[:, order] = np.stack([np.interp(targets, available[order], u) for u in units], axis=1)
     return weights
 
 
 def _same(targets: NDArray[np.float64], available: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray(np.abs(available - targets) <= _SAME_WAVELENGTH)
-
-
-def _finite_wavelengths(cube: xr.DataArray) -> NDArray[np.float64]:
-    """Return the wavelengths of good bands, all of them finite."""
-    wavelength = _wavelengths(cube)
-    if wavelength is None or not np.isfinite(wavelength).all():
-        raise InputError(
-            "Bands can be matched by wavelength only if every good band has one: the coordinate "
-            "'wavelength' (nm) along 'band'. Assign it with cube.assign_coords(wavelength=('band', "
-            "[...])), or mark bands without one as bad with the coordinate 'good_band'."
-        )
-    return wavelength
 
 
 def _wavelengths(cube: xr.DataArray) -> NDArray[np.float64] | None:
