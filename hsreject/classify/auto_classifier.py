@@ -44,7 +44,6 @@ from hsreject.features.windows import (
     windows_of,
 )
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.registry import check_count
 from hsreject.sampling.polygons import polygon_advice
 from hsreject.threads import one_blas_thread
 
@@ -242,7 +241,6 @@ class AutoClassifier(SceneModel):
         3. Weigh all candidates by the training pixels that they were fitted without.
         4. Take out labels that the pool contradicts.
         """
-        check_count("n_folds", self.n_folds, least=2)
         if mapped:
             _announce(labels)
         cube = in_windows(cube)

@@ -85,11 +85,6 @@ class TwoExperts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no ty
     covariance, are allowed. The regression sees at most `most_pixels`, as many of each class, and
     ends after 25 steps: with ten pixels per class it has converged by then, with hundreds more
     steps change little.
-
-    Parameters
-    ----------
-    most_pixels : int, default 1000
-        Pixels of the regression.
     """
 
     def __init__(self, most_pixels: int = _MOST_PIXELS) -> None:

@@ -84,10 +84,6 @@ class MultinomialProblem:
         """Return F at zero weights and their best intercepts."""
         return float(-self.class_weight @ self.null_intercept)
 
-    def largest_sparsity(self) -> float:
-        """Return the smallest sparsity whose optimum has all weights zero."""
-        return float(np.abs(self.class_totals).max(initial=0.0))
-
     def scores(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
         """Return W'h + b, (sample, category)."""
         used = np.flatnonzero(coef.any(axis=1))

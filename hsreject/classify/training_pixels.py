@@ -118,10 +118,7 @@ class Training:
         return np.bincount(self.codes[first], minlength=len(self.classes))
 
     def can_calibrate(self) -> bool:
-        """Return whether left-out pixels can calibrate: most classes have two polygons.
-
-        Two halves of one polygon are not independent.
-        """
+        """Return whether left-out pixels can calibrate: halves of one polygon cannot."""
         if self.polygon is None:
             return bool(self.judged.any())
         return bool(np.median(self.polygons_per_class()) >= 2)

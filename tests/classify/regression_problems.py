@@ -69,6 +69,11 @@ def problem(name):
     return MultinomialProblem.from_samples(*samples(name))
 
 
+def largest_sparsity(it):
+    """Return the smallest sparsity whose optimum has all weights zero."""
+    return np.abs(it.class_totals).max()
+
+
 def objective(case, coef, intercept, sparsity):
     """Return F from its definition, on the features before centring."""
     features, codes, weight = samples(case)
