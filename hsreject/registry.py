@@ -147,7 +147,9 @@ def check_number(
     if not inside:
         limits = {"above": above, "at least": least, "at most": most, "below": below}
         bounds = " and ".join(f"{word} {x:g}" for word, x in limits.items() if x is not None)
-        raise InputError(f"{name} must be a number {bounds} (got {value!r:.60}).")
+        in_percent = 1 in (most, below) and 1 < number <= 100
+        hint = f" Write {number:g} % as {number / 100:g}." if in_percent else ""
+        raise InputError(f"{name} must be a number {bounds} (got {value!r:.60}).{hint}")
     return number
 
 

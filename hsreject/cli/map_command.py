@@ -143,8 +143,8 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     lists = [scene for scene in scenes if scene.suffix.lower() == ".txt"]
     # of several scenes, one that is missing fails alone
     check_there(*(scenes if len(scenes) == 1 else lists), model, certificate, sample)
-    from hsreject.mapping.plugins import load_plugins
     from hsreject.mapping.blocks import cluster
+    from hsreject.mapping.plugins import load_plugins
 
     load_plugins(plugin or ())
     options: dict[str, Any] = {

@@ -82,8 +82,9 @@ class PCA(_Components):
 
     Parameters
     ----------
-    n_components : int, default 15
-        How many components to keep; more than there are bands means all of them.
+    n_components : int, float or None, default 15
+        How many components to keep; a fraction in (0, 1) keeps the fewest that hold this share of
+        the variance; None keeps all. More than there are features means all of them.
 
     Attributes
     ----------
@@ -91,6 +92,8 @@ class PCA(_Components):
         The eigenvectors, one per row.
     explained_variance_ : ndarray (n_components,)
         Their eigenvalues.
+    explained_variance_ratio_ : ndarray (n_components,)
+        The same as shares of the whole variance.
     mean_ : ndarray (n_features,)
         The mean m.
 
@@ -101,23 +104,31 @@ class PCA(_Components):
 
     Examples
     --------
-    >>> import xarray as xr
+    >>> import numpy as np
     >>> from hsreject import PCA
-    >>> cube = xr.DataArray([[[1.0, 2.0, 3.0]], [[2.0, 4.0, 6.0]]], dims=("band", "y", "x"))
-    >>> PCA(1).fit_transform(cube).values.round(3)
-    array([[[-2.236,  0.   ,  2.236]]])
+    >>> samples = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
+    >>> PCA(n_components=0.99).fit_transform(samples).round(3)
+    array([[-2.236],
+           [ 0.   ],
+           [ 2.236]])
     """
 
-    def __init__(self, n_components: int = 15) -> None:
+    def __init__(self, n_components: int | float | None = 15) -> None:
         self.n_components = n_components
 
     def _learn_scene(self, cube: xr.DataArray) -> None:
-        check_count("n_components", self.n_components, least=1)
         (statistics,) = cube_moments(cube, needed_by="PCA")
         variances, axes = principal_axes(statistics)
+        total = variances.sum()
+        ratio = variances / total if total > 0 else np.zeros_like(variances)
+        n_components = ratio.size if self.n_components is None else self.n_components
+        if 0 < n_components < 1:
+            n_components = int(np.searchsorted(np.cumsum(ratio), n_components)) + 1
+        check_count("n_components", n_components, least=1)
         self.mean_ = statistics.mean
-        self.components_ = axes[: self.n_components]
-        self.explained_variance_ = variances[: self.n_components]
+        self.components_ = axes[:n_components]
+        self.explained_variance_ = variances[:n_components]
+        self.explained_variance_ratio_ = ratio[:n_components]
 
 
 class MNF(_Components):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hsreject import schema
 from hsreject.errors import InputError
@@ -133,11 +133,13 @@ class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         return cube.drop_vars(schema.GOOD_BAND, errors="ignore")
 
 
-class SampleTransformer(SceneTransformer):
-    """A feature of each spectrum by itself.
+class SampleTransformer(TransformerMixin, SceneTransformer):  # type: ignore[misc]  # same reason
+    """A feature of each spectrum by itself: a scene transformer that also takes plain samples.
 
-    Beside ``_learn_scene(cube)`` a subclass writes ``_transform_samples(samples)``, which returns
-    the features (n_samples, n_outputs) of samples (n_samples, n_bands_in_use).
+    Given an array (n_samples, n_features) it is an ordinary scikit-learn transformer, which works
+    in pipelines; given a cube it returns a cube. Beside ``_learn_scene(cube)`` a subclass writes
+    ``_transform_samples(samples)``, which returns the features (n_samples, n_outputs) of samples
+    (n_samples, n_bands_in_use).
     """
 
     @abstractmethod
@@ -148,6 +150,23 @@ class SampleTransformer(SceneTransformer):
     def halo(self) -> int:
         """Zero: the neighbours of a pixel do not matter, or only for the fit."""
         return 0
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Learn from a scene (band, y, x) or from samples (n_samples, n_features)."""
+        return super().fit(X if isinstance(X, xr.DataArray) else self._in_a_row(X, reset=True))
+
+    def transform(self, X: Any) -> Any:
+        """Return the features of a scene (band, y, x), or of samples (n_samples, n_features)."""
+        if isinstance(X, xr.DataArray):
+            return super().transform(X)
+        check_is_fitted(self, "n_features_in_")
+        return super().transform(self._in_a_row(X, reset=False)).values[:, 0].T
+
+    def _in_a_row(self, samples: Any, *, reset: bool) -> xr.DataArray:
+        """Return samples as a scene of one row."""
+        options = {"dtype": (np.float64, np.float32), "ensure_min_samples": 2 if reset else 1}
+        values = validate_data(self, samples, reset=reset, **options)
+        return xr.DataArray(values.T[:, np.newaxis], dims=schema.CUBE_DIMS)
 
     def _names(self) -> NDArray[Any] | None:
         """Return what the features are called; None if they are the bands."""

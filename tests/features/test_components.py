@@ -138,6 +138,8 @@ def test_pca_is_scikit_learns(scene) -> None:
     np.testing.assert_allclose(ours.explained_variance_, reference.explained_variance_, rtol=1e-8)
     found = ours.transform(offset).values.reshape(4, -1).T
     np.testing.assert_allclose(np.abs(found), np.abs(reference.transform(samples)), atol=1e-6)
+    share = ours.explained_variance_ratio_[:2].sum() - 1e-9
+    assert len(hr.PCA(float(share)).fit(samples).components_) == 2
     assert len(hr.PCA(99).fit(offset).components_) == 12
     for n_components in (0, -1, 2.5):
         with pytest.raises(InputError, match="n_components"):

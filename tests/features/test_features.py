@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 import xarray as xr
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
 
 import hsreject as hr
 from hsreject import schema
@@ -12,6 +14,7 @@ from hsreject.errors import ConfigError, InputError
 from hsreject.features import FEATURES
 
 OPTIONS = {"mnf": {"n_components": 4}, "pca": {"n_components": 4}, "smooth": {"sigma": 1.5}}
+SAMPLE_WISE = [hr.PCA(), hr.Scale(), hr.Normalize()]
 HALO = {**dict.fromkeys(FEATURES, 0), "smooth": 6, "diffuse": None, "coordinates": None}
 
 
@@ -96,6 +99,18 @@ def test_a_window_wider_by_the_halo_has_the_features_of_the_whole_scene(name, sc
     if halo:
         narrow = fitted.transform(scene.isel(y=slice(10, 20), x=slice(12, 24))).values
         assert np.nanmax(abs(narrow - whole)) > 1e-3 * scale
+
+
+@pytest.mark.parametrize("transformer", SAMPLE_WISE, ids=lambda t: type(t).__name__)
+def test_features_of_samples_are_honest_transformers(transformer, scene) -> None:
+    check_estimator(transformer, on_skip=None)
+    valid = schema.valid_pixels(scene).values
+    samples = scene.values[:, valid].T.astype(np.float64)
+    from_samples = clone(transformer).fit_transform(samples)
+    from_cube = clone(transformer).fit_transform(scene.astype(np.float64)).values[:, valid].T
+    np.testing.assert_allclose(from_cube, from_samples, rtol=1e-9, atol=1e-9)
+    in_pipeline = make_pipeline(clone(transformer), hr.Normalize()).fit(samples)
+    assert in_pipeline.transform(samples).shape == from_samples.shape
 
 
 def test_impossible_scenes_and_names_are_refused(scene) -> None:
