@@ -98,7 +98,7 @@ class MapSummary:
         if self.n_unknown is not None:
             notes.append(
                 f"unknown: {100 * self.n_unknown / self.n_pixels:.2f} % of the pixels are like no "
-                "training pixel and rejected for that (of pixels of known classes about 6 % may be "
+                "training pixel and rejected for that (of pixels of known classes 1 to 3 % may be "
                 "among them, of a class that varies more)"
             )
         return [*notes, self.rejection.assumption] if self.rejection.assumption else notes
