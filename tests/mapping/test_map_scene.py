@@ -37,7 +37,7 @@ def solved_at_once(model: hr.MapModel, scene: xr.DataArray) -> xr.Dataset:
         {"prior": "vector_tv", "weight": 1.0},
         {"prior": "vector_tv", "weight": 2.0},
         {"prior": "vector_tv", "weight": 3.0, "edges": "image"},
-        {"priors": [{"name": "vector_tv", "weight": 0.5}, {"name": "vector_tv", "edges": [2, 7]}]},
+        {"priors": [{"name": "vector_tv", "weight": 0.5}, {"name": "vector_tv", "edges": "image"}]},
         {"prior": "structure_tensor", "weight": 0.5},
     ],
     ids=["weight 0.5", "weight 1", "weight 2", "weight 3, edges", "two priors", "tensor"],

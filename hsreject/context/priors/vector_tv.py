@@ -175,9 +175,7 @@ def scene_edge_weights(edges: Edges, image: xr.DataArray) -> xr.DataArray:
             "another, or in blocks. Take edges='image'."
         )
     good = image.isel({BAND: np.flatnonzero(good_bands(image))})
-    (moments,) = cube_moments(good)
-    if not moments.count:
-        raise InputError("No pixel of the image has data in all its good bands.")
+    (moments,) = cube_moments(good, needed_by="A prior with edges from the image")
     axis = principal_axes(moments)[1][:1]
     layers = map_pixels(good, lambda spectra: spectra @ axis.T, n_outputs=1, dtype=np.float64)
     layer = on_the_grid_of(image, layers, dim=LAYER, coords={}).isel({LAYER: 0})
