@@ -93,15 +93,13 @@ def cut_scene(
         piece = about 16 384 pixels, or one grain of the file, * bands * 10 bytes
         waiting = columns of the scene * (b + 2 halo) * 4 bytes * (classes + 1)
 
-    A pixel takes `bytes_per_pixel` while its block is solved: 64, its `record`, and what the
-    rejector takes per class. Once it is classified, it waits for the next row of blocks, whose halo
-    it is part of. Where a classifier looks around, pieces are squares of 8 times what it sees (or
-    less, where memory is scarce), and a row of them waits as it was read.
+    A pixel takes `bytes_per_pixel` while its block is solved. Once classified, it waits for the
+    next row of blocks, whose halo it is part of. Where a classifier looks around, pieces are
+    squares of up to 8 times what it sees, and a row of them waits as it was read.
 
-    The side is `side`, by default 16 halos and at least 512 pixels, or as much of that as memory
-    allows for one worker. It never depends on the number of workers, and so neither does the map:
-    as many as `n_workers` (by default the number of cores) are taken as memory then allows. Where
-    the whole scene decides about every pixel, there is one block.
+    The side is `side`, by default 16 halos and at least 512 pixels, or as much as one worker has
+    memory for: it never depends on the number of workers, and so neither does the map. Where the
+    whole scene decides about every pixel, there is one block.
     """
     bound = _bytes(memory)
     for name, value in (("block_size", side), ("n_workers", n_workers)):

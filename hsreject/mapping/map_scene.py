@@ -23,9 +23,8 @@ from hsreject.io.maps import Raster, open_map, write_maps
 from hsreject.io.remote import as_path
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import cut_scene, workers
-from hsreject.mapping.dial import backed, goal_of, rejection_of
 from hsreject.mapping.map_model import MapModel, window_chunks
-from hsreject.mapping.map_summary import MapSummary, Rejection, shares_of
+from hsreject.mapping.map_summary import MapSummary, backed, goal_of, rejection_of, shares_of
 from hsreject.mapping.model_file import load_model
 from hsreject.mapping.ranking import MapJob, key_of_work, rank_scene, ranking_dtype
 from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD
@@ -48,16 +47,11 @@ FIELD_FILES = {schema.LEVEL_CONFIDENCE: "level_confidence.tif", "probability": "
 
 @dataclass(frozen=True, eq=False)
 class SceneMap:
-    """A map that says where it does not know.
+    """A map that says where it does not know, and the rejection and the classes in numbers.
 
-    Attributes
-    ----------
-    maps : Dataset
-        `label`, `label_with_rejection`, `confidence`, `rejected`, `flag` and `second` choice (y,
-        x), `unknown` where novelty counts, `level_confidence` (level, y, x) where answers may be
-        groups, `probability` (category, y, x) on demand; lazily from files that were written.
-    summary : MapSummary
-        The rejection and the classes in numbers.
+    `maps` has `label`, `label_with_rejection`, `confidence`, `rejected`, `flag` and `second` choice
+    (y, x), `unknown` where novelty counts, `level_confidence` (level, y, x) where answers may be
+    groups, and `probability` (category, y, x) on demand; lazily from files that were written.
     """
 
     maps: xr.Dataset
@@ -119,8 +113,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         The smallest confidence to keep.
     accuracy, rejection_cost : float in [0, 1]
         Take the threshold that keeps this accuracy while rejecting least, or that is cheapest for
-        this cost of a rejected pixel (a misclassified one costs 1), on the `sample`. On the
-        training scene itself its test pixels will do.
+        this cost of a rejected pixel (a wrong one costs 1), on the `sample`; on the training scene
+        itself, on its test pixels.
     certificate : Certificate or path
         Take the threshold that :func:`hsreject.certify` certified for exactly this map; any other
         is refused. Exactly one of these five must be given.
@@ -140,11 +134,10 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         a hundredth of those. Where pixels are novel on average, or the experts of a pool agree on
         few labels, there is a warning (:class:`hsreject.errors.DriftWarning`).
     flat : bool
-        Of a model with groups: reject what is not one class, so that `label_with_rejection` has
-        classes only, for readers that know no groups; `confidence` is that of the class then.
+        Of a model with groups: reject what is not one class, for readers that know no groups;
+        `confidence` is that of the class then.
     probabilities : bool
-        Keep the probabilities of the classes as the classifier sees them: `probability`, and one
-        file of a band per class, `probabilities.tif`.
+        Keep what the classifier says in `probability` and `probabilities.tif`, a band per class.
     memory : str or float
         Bound of the resident memory of this process, Python and all its threads included, like
         "2GB"; on a cluster, of each worker (formula: ``hsreject.mapping.blocks.cut_scene``).
@@ -267,9 +260,36 @@ def _prepare(
 
 def _finish(job: MapJob, ranking: xr.Dataset, progress: ProgressCallback) -> SceneMap:
     """Reject what is asked for, and count."""
+    model, lowest = job.model, job.lowest
     with dask.config.set(scheduler="threads"):  # light, and reads files of this process
         rejection = rejection_of(job, ranking, progress)
-        maps = _rejected(job, ranking, rejection)
+        if math.isfinite(lowest):
+            # Every threshold rejects unknown pixels but that of a certificate, which may keep some:
+            # its promise is about the pixels that it keeps, no more and no fewer.
+            lowest = min(lowest, rejection.threshold)
+            ranking = ranking.assign(unknown=ranking["confidence"] < lowest)
+        attrs = {rejection.asked: rejection.value, "threshold_source": rejection.source}
+        maps = model.rejector.maps_at(ranking, rejection.threshold, attrs=attrs)
+        if not maps.attrs["n_pixels"]:
+            raise InputError(
+                "No pixel of the scene has data in every band that the model needs, so there is "
+                "nothing to map. Check its nodata value, and mark bands without data as bad."
+            )
+        if job.flat and model.tree is not None:
+            # a class is kept where the class itself reaches the threshold: its confidence decides
+            confidence = ranking[schema.LEVEL_CONFIDENCE].isel({schema.LEVEL: 0}, drop=True)
+            confidence = confidence.drop_attrs(deep=False).assign_attrs(maps["confidence"].attrs)
+            answer = flat_map(maps[schema.LABEL_WITH_REJECTION])
+            maps = maps.assign(confidence=confidence, rejected=answer == schema.REJECTED)
+            maps = maps.assign({schema.LABEL_WITH_REJECTION: answer})
+            ranking = ranking.drop_vars(schema.LEVEL_CONFIDENCE)
+        maps["flag"] = flag_map(maps)
+        more = ("second", *FIELD_FILES)
+        maps = maps.assign({name: ranking[name] for name in more if name in ranking})
+        if rejection.assumption:
+            maps.attrs["assumption"] = rejection.assumption
+            for name in FILES:
+                maps[name].attrs["comment"] = rejection.assumption
         classes, groups = shares_of(maps)
         n_unknown = int(maps["unknown"].sum()) if "unknown" in maps else None
     summary = MapSummary(
@@ -286,38 +306,6 @@ def _finish(job: MapJob, ranking: xr.Dataset, progress: ProgressCallback) -> Sce
         n_continued=job.n_finished,
     )
     return SceneMap(maps, summary)
-
-
-def _rejected(job: MapJob, ranking: xr.Dataset, rejection: Rejection) -> xr.Dataset:
-    """Return the reject maps at a threshold, if there is anything to map."""
-    if math.isfinite(job.lowest):
-        # Every threshold rejects unknown pixels but that of a certificate, which may keep some: its
-        # promise is about the pixels that it keeps, no more and no fewer.
-        lowest = min(job.lowest, rejection.threshold)
-        ranking = ranking.assign(unknown=ranking["confidence"] < lowest)
-    attrs = {rejection.asked: rejection.value, "threshold_source": rejection.source}
-    maps = job.model.rejector.maps_at(ranking, rejection.threshold, attrs=attrs)
-    if not maps.attrs["n_pixels"]:
-        raise InputError(
-            "No pixel of the scene has data in every band that the model needs, so there is "
-            "nothing to map. Check its nodata value, and mark bands without data as bad."
-        )
-    if job.flat and job.model.tree is not None:
-        # a class is kept where the class itself reaches the threshold: its confidence decides
-        confidence = ranking[schema.LEVEL_CONFIDENCE].isel({schema.LEVEL: 0}, drop=True)
-        confidence = confidence.drop_attrs(deep=False).assign_attrs(maps["confidence"].attrs)
-        answer = flat_map(maps[schema.LABEL_WITH_REJECTION])
-        maps = maps.assign(confidence=confidence, rejected=answer == schema.REJECTED)
-        maps = maps.assign({schema.LABEL_WITH_REJECTION: answer})
-        ranking = ranking.drop_vars(schema.LEVEL_CONFIDENCE)
-    maps["flag"] = flag_map(maps)
-    more = ("second", *FIELD_FILES)
-    maps = maps.assign({name: ranking[name] for name in more if name in ranking})
-    if rejection.assumption:
-        maps.attrs["assumption"] = rejection.assumption
-        for name in FILES:
-            maps[name].attrs["comment"] = rejection.assumption
-    return maps
 
 
 def _write(result: SceneMap, folder: Path, progress: ProgressCallback) -> None:

@@ -34,20 +34,6 @@ FORMAT = "hsreject model"
 FORMAT_VERSION = 5
 """Files name the modules of what they hold, so moving a class makes a new version."""
 
-# Plain holders of numbers inside scikit-learn that skops leaves to its callers to trust.
-_SCIKIT_LEARN_PARTS = (
-    "sklearn.calibration._CalibratedClassifier",
-    "sklearn.calibration._SigmoidCalibration",
-    "sklearn.calibration._TemperatureScaling",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",  # checked after loading
-    "sklearn.metrics._scorer._PassthroughScorer",
-    "sklearn.model_selection._split.KFold",
-    "sklearn.model_selection._split.StratifiedKFold",
-    "sklearn.multiclass._ConstantPredictor",
-    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-    "sklearn.tree._tree.Tree",  # checked after loading
-)
-
 # A model holds numbers, which deflate makes a few times smaller; zip bombs are a thousand times.
 _LARGEST_RATIO = 30
 _ALWAYS_ALLOWED = 50_000_000  # bytes
@@ -161,23 +147,21 @@ def _check_version(parts: Any, path: Path) -> None:
     if "format" not in parts or json.loads(parts["format"]["content"]) != FORMAT:
         raise FileError(f"{path} is not a model of hsreject. Make one with 'hsreject train'.")
     version = int(parts["format_version"]["content"])
-    formats = f"its format is {version}, this one reads {FORMAT_VERSION}"
-    if version > FORMAT_VERSION:
-        raise FileError(
-            f"{path} was made by a newer version of hsreject ({formats}). Upgrade hsreject "
-            f"(this is {__version__}), or train it again."
-        )
+    if version == FORMAT_VERSION:
+        return
+    age, remedy = "a newer", f"Upgrade hsreject (this is {__version__}), or train it again."
     if version < FORMAT_VERSION:
-        raise FileError(
-            f"{path} was made by an older version of hsreject ({formats}): it knows neither "
-            "unknown land cover nor on which scene it was tested. Train it again with 'hsreject "
-            "train'."
-        )
+        age = "an older"
+        remedy = "It does not know unknown land cover. Train it again with 'hsreject train'."
+    raise FileError(
+        f"{path} was made by {age} version of hsreject (its format is {version}, this one reads "
+        f"{FORMAT_VERSION}). {remedy}"
+    )
 
 
 def _check_types(types: set[str], path: Path) -> None:
     """Raise if a file asks for types that are neither ours nor those of a loaded plugin."""
-    foreign = sorted(name for name in types if not (_is_ours(name) or is_loaded(name)))
+    foreign = sorted(name for name in types if not (_is_harmless(name) or is_loaded(name)))
     if foreign:
         plugins = sorted({plugin for plugin in map(plugin_of, foreign) if plugin})
         needed = f"needs the plugin {', '.join(plugins)} for" if plugins else "asks for"
@@ -188,16 +172,21 @@ def _check_types(types: set[str], path: Path) -> None:
         )
 
 
-def _is_ours(type_name: str) -> bool:
-    """Return whether a name is that of a class of hsreject itself, or of a known holder of numbers.
+def _is_harmless(type_name: str) -> bool:
+    """Return whether a name is that of a class written in Python by hsreject or scikit-learn.
 
-    A class that hsreject only imports, or a function, is not.
+    Making one runs no code of the file. Functions, classes that a module only imports, and compiled
+    classes are not trusted; trees are, because their numbers are checked after loading.
     """
-    module, _, name = type_name.rpartition(".")
-    if not module.startswith("hsreject."):
-        return type_name in _SCIKIT_LEARN_PARTS
-    part = getattr(import_module(module), name, None)
-    return inspect.isclass(part) and part.__module__ == module
+    module_name, _, name = type_name.rpartition(".")
+    if type_name == "sklearn.tree._tree.Tree":
+        return True
+    if module_name.partition(".")[0] not in {"hsreject", "sklearn"}:
+        return False
+    module = import_module(module_name)
+    part = getattr(module, name, None)
+    is_own = inspect.isclass(part) and part.__module__ == module_name
+    return is_own and str(module.__file__).endswith(".py")
 
 
 def _fault(model: Any) -> str:

@@ -85,7 +85,16 @@ def _module(plugin: object) -> ModuleType:
         raise ConfigError(f"A plugin must be a file or a name (got {plugin!r}).")
     path = Path(plugin)
     if path.suffix != ".py":
-        return _installed(str(plugin))
+        points = {point.name: point for point in entry_points(group=GROUP)}
+        if plugin not in points:
+            raise ConfigError(
+                f"There is no plugin '{plugin}'. Give a file that ends in .py, or one of those "
+                f"that are installed: {', '.join(sorted(points)) or 'none'}."
+                f"{nearest(str(plugin), list(points))}"
+            )
+        module = import_module(points[str(plugin)].module)
+        _loaded[module.__name__] = str(plugin), ""
+        return module
     try:
         origin = str(path.resolve()), path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -117,18 +126,6 @@ def _execute(name: str, file: str, source: str) -> None:
     cloudpickle.register_pickle_by_value(module)  # workers of a cluster do not have the file
 
 
-def _installed(name: str) -> ModuleType:
-    points = {point.name: point for point in entry_points(group=GROUP)}
-    if name not in points:
-        raise ConfigError(
-            f"There is no plugin '{name}'. Give a file that ends in .py, or one of those that are "
-            f"installed: {', '.join(sorted(points)) or 'none'}.{nearest(name, list(points))}"
-        )
-    module = import_module(points[name].module)
-    _loaded[module.__name__] = name, ""
-    return module
-
-
 def _enrolled(module: ModuleType) -> list[str]:
     """Return the names of a plugin's parts, registering those that are not registered yet."""
     classes = [part for part in vars(module).values() if inspect.isclass(part)]
@@ -138,15 +135,14 @@ def _enrolled(module: ModuleType) -> list[str]:
         homes += [CLASSIFIERS] if hasattr(part, "fit") and hasattr(part, "predict_proba") else []
         if not homes or part.__name__.startswith("_") or part in homes[0].values():
             continue
-        if not inspect.isabstract(part):
-            words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", part.__name__)
-            homes[0].register(words.lower(), part)
-        elif not any(issubclass(other, part) for other in own if other is not part):
+        if inspect.isabstract(part):
             raise ConfigError(
                 f"The {homes[0].kind} '{part.__name__}' of the plugin '{module.__file__}' lacks "
                 f"{', '.join(sorted(part.__abstractmethods__))}. Write what is missing, or let its "
                 "name begin with an underscore."
             )
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", part.__name__)
+        homes[0].register(words.lower(), part)
     parts = [item for registry in _REGISTRIES for item in registry.items()]
     return [name for name, part in parts if part.__module__ == module.__name__]
 

@@ -88,13 +88,12 @@ class MapJob:
 def rank_scene(job: MapJob, folder: Path | None, progress: ProgressCallback) -> xr.Dataset:
     """Return `label`, `confidence` and `second` choice (y, x) of a scene.
 
-    Where answers may be coarser there is `level_confidence` (level, y, x), and where the record of
-    a pixel holds them, `probability` (category, y, x). Unknown pixels have confidences below all
-    others. Finished blocks are kept in `folder`; without one, all are in memory.
+    Where answers may be coarser there is `level_confidence` (level, y, x), and `probability` where
+    the record of a pixel holds it. Unknown pixels have confidences below all others. Finished
+    blocks are kept in `folder`; without one, all are in memory.
 
     The probabilities of the whole scene are one lazy array, so every pixel is read and classified
-    once. It is cut into blocks that overlap by the halo, each block is solved by itself, and the
-    halo is trimmed away.
+    once. It is cut into blocks that overlap by the halo, which is trimmed away in the end.
     """
     cube, model, blocks = job.cube, job.model, job.blocks
     if cube.chunks is None:
