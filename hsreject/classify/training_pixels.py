@@ -68,7 +68,9 @@ class Training:
         polygon = None
         if clump_size(used) >= CLUMPED:
             _check_polygons(labels, classes)
-            polygon = _polygons_of(used)[rows, columns].astype(np.intp)
+            polygon = polygon_numbers(used)[rows, columns].astype(np.intp)
+            alone = polygon == 0  # in no polygon: each is one by itself
+            polygon[alone] = polygon.max() + 1 + np.arange(alone.sum())
             fold = polygon_folds(values, polygon, places, n_folds, seed=seed)
             folds = {"random": fold, "place": fold}
             judged = np.isin(np.arange(len(fold)), evenly(polygon, _MOST_JUDGED)) & (fold >= 0)
@@ -189,14 +191,6 @@ def evenly(groups: NDArray[np.intp], most: int) -> NDArray[np.intp]:
         for one in members
     ]
     return np.sort(np.concatenate(thinned))
-
-
-def _polygons_of(labels: xr.DataArray) -> NDArray[np.int32]:
-    """Return the polygon of each labelled pixel; one that belongs to none is one by itself."""
-    polygons = polygon_numbers(labels)
-    alone = (polygons == 0) & (schema.reference_labels(labels) != schema.NO_REFERENCE)
-    polygons[alone] = polygons.max(initial=0) + 1 + np.arange(np.count_nonzero(alone))
-    return polygons
 
 
 def folds_left_out(
