@@ -93,6 +93,9 @@ class AutoClassifier(SceneModel):
     forest is a candidate for the map, too: inside a polygon everything looks easy, and components
     of the whole scene may be wrong elsewhere.
 
+    Scenes of more than half a million pixels are worked on in windows, within 2.5 GB beside the
+    probabilities; open them with ``chunks="auto"``. A warning says first what that will take.
+
     Parameters
     ----------
     spatial : bool, default True
@@ -120,12 +123,6 @@ class AutoClassifier(SceneModel):
     hsreject.SceneClassifier : one classifier of your choice.
     hsreject.Pool : the weighted mean inside.
     hsreject.RandomWalker : one of its experts.
-
-    Notes
-    -----
-    Scenes of more than half a million pixels are worked on in windows of 512 x 512 pixels with 64
-    pixels around them, as many at a time as fit into 2.5 GB; a warning says first what that will
-    take. Beside them only the probabilities are in memory: open the scene with ``chunks="auto"``.
 
     Examples
     --------
@@ -290,9 +287,8 @@ class AutoClassifier(SceneModel):
         training = _training_of(chains)
         with one_blas_thread():
             # Left out at random, a training pixel has others of its field beside it, which flatters
-            # candidates that look around. On another scene there are no such neighbours: so these
-            # are judged by folds of place. The map is the mean of their pool and of the one that
-            # sees single pixels.
+            # candidates that look around. On another scene there are none: so folds of place judge
+            # these. The map is the mean of their pool and of the one that sees single pixels.
             self.carried_pools_ = [
                 self._weighed(held_out_scores(chains, profiles, kind), training)
                 for profiles, kind in ((("pixels",), "random"), (CARRIED, "place"))

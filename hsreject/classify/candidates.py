@@ -125,16 +125,12 @@ class TwoExperts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no ty
         spread, axes = np.linalg.eigh((self.means_ - self.means_.mean(axis=0)) @ coef)
         best = np.argsort(spread)[::-1][:most]
         best = best[spread[best] > _NEGLIGIBLE_SPREAD * max(spread[-1], 0)]
-        directions: NDArray[np.float64] = coef @ axes[:, best] / np.sqrt(spread[best])
-        return directions
+        return np.asarray(coef @ axes[:, best] / np.sqrt(spread[best]))
 
     def predict_proba(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return the probabilities (n_samples, n_classes), in the precision of the samples."""
         scores = X @ self.coef_.astype(X.dtype) + self.intercept_.astype(X.dtype)
-        mean: NDArray[Any] = softmax(scores, axis=1)
-        mean += self.regression_.predict_proba(X)
-        mean /= 2
-        return mean
+        return np.asarray((softmax(scores, axis=1) + self.regression_.predict_proba(X)) / 2)
 
 
 def _shrunken_covariance(samples: NDArray[np.float64]) -> NDArray[np.float64]:

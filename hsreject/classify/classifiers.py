@@ -68,9 +68,8 @@ class NearestNeighbor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         nearest = distance.min(axis=1, keepdims=True)
         # relative to the nearest one, nothing overflows; 0 / 0 is a training sample: certain
         ratio = np.divide(nearest, distance, out=np.ones_like(distance), where=distance > 0)
-        weight: NDArray[np.float64] = ratio**2
-        weight /= weight.sum(axis=1, keepdims=True)
-        return weight
+        weight = ratio**2
+        return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the classes of the nearest neighbours; the first class where two are as near."""

@@ -77,8 +77,7 @@ class MultinomialProblem:
     @property
     def null_intercept(self) -> FloatArray:
         """The best intercepts when all weights are zero: logarithms of the class shares."""
-        share: FloatArray = self.class_weight / self.weight.sum()
-        return np.log(share)
+        return np.asarray(np.log(self.class_weight / self.weight.sum()))
 
     def null_objective(self) -> float:
         """Return F at zero weights and their best intercepts."""

@@ -158,11 +158,8 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         A candidate whose weight is 0 may be missing.
         """
         check_is_fitted(self, "weights_")
-        mean = self._mean(scores)
-        np.maximum(mean, _TINY, out=mean)
-        np.log(mean, out=mean)
-        mean /= self.temperature_
-        return np.asarray(softmax(mean, axis=1))
+        log_mean = np.log(np.maximum(self._mean(scores), _TINY))
+        return np.asarray(softmax(log_mean / self.temperature_, axis=1))
 
     @property
     def names_in_use(self) -> list[str]:
@@ -193,8 +190,7 @@ def pseudo_bma(scores: FloatArray, *, n_bootstraps: int, seed: int) -> NDArray[n
     share /= share.sum(axis=0)
     # Shares sum to 1; times n they weigh scores like a resample of n samples. A candidate that is
     # clearly the best in every resample takes nearly all, and candidates that take turns share.
-    weights: NDArray[np.float64] = softmax(n_samples * (scores @ share), axis=0).mean(axis=1)
-    return weights
+    return np.asarray(softmax(n_samples * (scores @ share), axis=0).mean(axis=1))
 
 
 def brier_scores(probability: FloatArray, codes: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -204,8 +200,7 @@ def brier_scores(probability: FloatArray, codes: NDArray[np.intp]) -> NDArray[np
     """
     probability = np.asarray(probability, dtype=np.float64)
     own = probability[np.arange(len(codes)), codes]
-    scores: NDArray[np.float64] = (probability**2).sum(axis=1) + 1 - 2 * own
-    return scores
+    return np.asarray((probability**2).sum(axis=1) + 1 - 2 * own)
 
 
 def best_temperature(
