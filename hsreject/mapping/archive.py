@@ -32,11 +32,7 @@ _FILES = (*(f"{name}.tif" for name in FILES), SUMMARY_FILE)
 
 
 def find_scenes(paths: Iterable[str | PathLike[str]]) -> list[Path]:
-    """Return the scenes that paths stand for: files, folders of them, lists in text files (.txt).
-
-    A line of a list is a URL, or a path relative to the list; empty lines and those that begin with
-    a # are skipped.
-    """
+    """Return the scenes that paths stand for: files, folders, lists of paths and URLs (.txt)."""
     scenes: list[Path] = []
     for path in map(as_path, paths):
         if path.is_dir() and not is_store(path):
@@ -45,6 +41,7 @@ def find_scenes(paths: Iterable[str | PathLike[str]]) -> list[Path]:
                 raise FileError(f"The folder {path} holds no scene. Give the folder of the files.")
             scenes += inside
         elif path.suffix.lower() == ".txt":
+            # paths relative to the list; empty lines and those that begin with a # are skipped
             lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
             named = [as_path(line) for line in lines if line and not line.startswith("#")]
             scenes += [n if isinstance(n, RemotePath) else path.parent / n for n in named]

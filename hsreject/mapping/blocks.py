@@ -65,10 +65,7 @@ class Blocks:
 
     @property
     def pieces(self) -> tuple[tuple[int, ...], ...]:
-        """Rows and columns of the pieces in which a scene is read, with the grain of its file.
-
-        None is smaller than what is around it, as for the blocks.
-        """
+        """Rows and columns of the pieces that are read: none is smaller than what is around it."""
         if not self.reach:
             return tuple(normalize_chunks(self.piece, self.shape))
         sides = zip(self.shape, self.piece, strict=True)
@@ -141,9 +138,10 @@ def cut_scene(
         if is_whole:
             part = "the whole scene, and the model cannot map it in blocks"
             remedy = ", or train without superpixels and features of the place"
+        here, least = (f"{-(-n // 1_000_000)} MB" for n in (bound, needed(cuts[-1])))
         raise InputError(
-            f"{_megabytes(bound)} are not enough for {part}: at least "
-            f"{_megabytes(needed(cuts[-1]))} are needed. Allow more memory{remedy}."
+            f"{here} are not enough for {part}: at least {least} are needed. Allow more memory"
+            f"{remedy}."
         )
     most = min(n_workers or usable_cores(), len(blocks))
     shared = (replace(blocks, n_workers=number) for number in range(most, 0, -1))
@@ -173,10 +171,6 @@ def _bytes(memory: str | float) -> int:
         if (number := int(parse_bytes(memory))) > 0:
             return number
     raise InputError(f"memory must be a number of bytes like '2GB' (got {memory!r}).")
-
-
-def _megabytes(number: int) -> str:
-    return f"{-(-number // 1_000_000)} MB"
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
@@ -124,12 +124,9 @@ class MapModel:
     def tested(
         self, maps: xr.Dataset, test: xr.DataArray, *, progress: ProgressCallback = no_progress
     ) -> MapModel:
-        """Return the model with its operating points on the test pixels of the training scene.
-
-        The maps are `probability` and `image`. As on maps, unknown pixels come below all others.
-        """
+        """Return the model with its operating points on test pixels of its `image`."""
         ranking = self.rejector.rank(maps, progress=progress)
-        if self.rejector.needs_p_value:
+        if self.rejector.needs_p_value:  # as on maps, unknown pixels come below all others
             image = needed_bands(maps["image"], self.classifier)
             p_value = self.novelty.p_value(image, shift=(0, 0)).values
             lowest = self.rejector.lowest(len(self.classes))
@@ -158,9 +155,7 @@ class TrainingScene:
     agreement: float | None = None  # share of its labels on which experts agree, where there are
 
     @classmethod
-    def of(
-        cls, cube: xr.DataArray, training: xr.DataArray, classifier: SceneModel
-    ) -> TrainingScene:
+    def of(cls, cube: xr.DataArray, training: xr.DataArray, classifier: SceneModel) -> Self:
         """Return what to remember of a scene and its training pixels (y, x), 0 elsewhere."""
         needed = needed_bands(cube, classifier)
         windows = look_at(cube, classifier, match_bands="exact")

@@ -211,9 +211,6 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     return replace(result, maps=_written(target, result.maps))
 
 
-# ------------------------------------------------------------------------------------ prepare
-
-
 def open_map_model(path: str | PathLike[str]) -> MapModel:
     """Return the model in a file, or say that it cannot map."""
     model = load_model(path)
@@ -235,15 +232,12 @@ def _open(scene: Any, variable: str | None, band_axis: int | None, chunks: Any) 
 def _prepare(
     job: MapJob, open_in: Callable[[Any], xr.DataArray], *, foreign: str, read_once: bool
 ) -> MapJob:
-    """Look at some pixels of a scene and decide whether it may be mapped as it is asked for.
-
-    A small file is read once: to look at a few pixels of a tiled one, many have to be unpacked.
-    """
+    """Look at some pixels of a scene and decide whether it may be mapped as it is asked for."""
     blocks, model = job.blocks, job.model
     cube = open_in(dict(zip(schema.MAP_DIMS, blocks.pieces, strict=True)))
     is_small = 1.5 * cube.nbytes <= blocks.bytes_left  # not all that is freed returns
     in_memory = read_once and is_small and len(blocks.pieces[1]) > 1
-    if in_memory:
+    if in_memory:  # read once: to look at a few pixels of a tiled file, many are unpacked
         cube = cube.persist()
     similarity = None
     if model.training_scene is not None:
@@ -253,9 +247,6 @@ def _prepare(
         )
         similarity.check(foreign)
     return backed(replace(job, cube=cube, similarity=similarity))
-
-
-# ------------------------------------------------------------------------------------- finish
 
 
 def _finish(job: MapJob, ranking: xr.Dataset, progress: ProgressCallback) -> SceneMap:

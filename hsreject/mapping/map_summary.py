@@ -65,14 +65,10 @@ def goal_of(wishes: dict[str, Any], certificate: Certificate | None, sample: Any
 
 
 def backed(job: MapJob) -> MapJob:
-    """Return the job with its sample opened, or say before the work that nothing backs its goal.
-
-    A certificate may still turn out to be of another map. `assume_alike` stays where the training
-    scene gives the threshold, and this is another one.
-    """
+    """Return the job with its sample opened, or say before the work that nothing backs its goal."""
     if job.certificate is not None:
         job.certificate.applicable_threshold  # noqa: B018 (raises if there is none)
-        job.certificate.check_map(job.cube.shape[1:])
+        job.certificate.check_map(job.cube.shape[1:])  # it may still be of another map
         if job.flat and job.model.tree is not None:
             raise InputError(
                 "A certificate is about the map with its groups, and a flat map keeps fewer "
@@ -108,11 +104,9 @@ def backed(job: MapJob) -> MapJob:
 
 
 def rejection_of(job: MapJob, ranking: xr.Dataset, progress: ProgressCallback) -> Rejection:
-    """Return the threshold of a map with these labels and confidences, and its source.
-
-    Confidences below the lowest are those of unknown pixels, which every threshold rejects.
-    """
-    kind, value, lowest = job.goal.kind, job.goal.value, job.lowest
+    """Return the threshold of a map with these labels and confidences, and its source."""
+    kind, value = job.goal.kind, job.goal.value
+    lowest = job.lowest  # confidences below are those of unknown pixels: they are rejected anyway
     if job.certificate is not None:
         confidence = ranking.get(LEVEL_CONFIDENCE, ranking["confidence"])
         label = ranking["label"]
@@ -132,28 +126,22 @@ def rejection_of(job: MapJob, ranking: xr.Dataset, progress: ProgressCallback) -
         REJECTION_COST: f"the cheapest if a rejected pixel costs {value:g} of a wrong one",
     }[kind]
     if job.sample is not None:
-        threshold, n_points = _threshold_of_sample(job, ranking)
-        source += f", on {n_points} sampled pixels of this scene"
-        return Rejection(kind, value, max(threshold, lowest), source)
+        points = job.sample.on_map(labels_of(ranking["label"]))
+        points = points.select(points.labelled & (points.label > 0))
+        if not len(points):
+            raise InputError("No labelled point of the sample lies on a pixel with data.")
+        rows, columns = (xr.DataArray(place, dims=X) for place in (points.row, points.column))
+        looked_at = ranking.drop_vars(MAP_DIMS, errors="ignore").isel({Y: rows, X: columns})
+        as_map = looked_at.expand_dims(Y).transpose(..., *MAP_DIMS).compute()  # of one row
+        curve = job.model.rejector.points(as_map, points.reference[None])
+        threshold = curve["threshold"].values[job.model.rejector.chosen_point(curve, job.goal)]
+        source += f", on {len(points)} sampled pixels of this scene"
+        return Rejection(kind, value, max(float(threshold), lowest), source)
     threshold = job.model.threshold_for(job.goal)
     n_points = sum(job.model.calibration[count][0] for count in COUNTS)  # of any threshold
     source += f", on {n_points:.0f} test pixels of the training scene ('{job.model.title}')"
     assumption = ASSUMPTION if job.assume_alike else ""
     return Rejection(kind, value, max(threshold, lowest), source, assumption)
-
-
-def _threshold_of_sample(job: MapJob, ranking: xr.Dataset) -> tuple[float, int]:
-    """Return what the goal asks for on a simple random sample of the scene, and its size."""
-    points = job.sample.on_map(labels_of(ranking["label"]))
-    points = points.select(points.labelled & (points.label > 0))
-    if not len(points):
-        raise InputError("No labelled point of the sample lies on a pixel with data.")
-    rows, columns = (xr.DataArray(place, dims=X) for place in (points.row, points.column))
-    looked_at = ranking.drop_vars(MAP_DIMS, errors="ignore").isel({Y: rows, X: columns})
-    as_map = looked_at.expand_dims(Y).transpose(..., *MAP_DIMS).compute()  # of one row
-    curve = job.model.rejector.points(as_map, points.reference[None])
-    index = job.model.rejector.chosen_point(curve, job.goal)
-    return float(curve["threshold"].values[index]), len(points)
 
 
 @dataclass(frozen=True)
@@ -275,14 +263,12 @@ def _without_gaps(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def shares_of(maps: xr.Dataset) -> tuple[tuple[ClassShare, ...], tuple[ClassShare, ...]]:
-    """Return how many pixels of each class a map keeps and rejects, and of each group it answers.
-
-    Counted block by block: the rows of label and answer in their tables make one number.
-    """
+    """Return how many pixels of each class a map keeps and rejects, and those of each group."""
     label, answer = maps["label"], maps["label_with_rejection"]
     classes, nodes = class_table(label), class_table(answer)  # classes come first among the nodes
     n_classes, n_answers = len(classes), len(nodes) + 1  # the last: rejected, or without data
 
+    # counted block by block: the rows of label and answer in their tables make one number
     def pairs(label: NDArray[Any], answer: NDArray[Any]) -> NDArray[np.intp]:
         return rows_of(classes, label) * n_answers + rows_of(nodes, answer)
 

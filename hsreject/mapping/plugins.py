@@ -100,30 +100,26 @@ def _module(plugin: object) -> ModuleType:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The plugin '{path}' cannot be read: {error}. Check its path.") from None
     name = PREFIX + re.sub(r"\W", "_", path.stem)
-    if _loaded.get(name) != origin:
-        _forget(name)
-        _execute(name, *origin)
-        _loaded[name] = origin
-    return sys.modules[name]
-
-
-def _execute(name: str, file: str, source: str) -> None:
-    """Make the module of a plugin file; an error in it is reported with its line."""
+    if _loaded.get(name) == origin:
+        return sys.modules[name]
+    _forget(name)
     module = ModuleType(name)
-    module.__file__ = file
+    module.__file__, source = origin
     sys.modules[name] = module  # dataclasses and pickle look it up
     try:
-        exec(compile(source, file, "exec"), vars(module))  # noqa: S102 (what a plugin is)
+        exec(compile(source, origin[0], "exec"), vars(module))  # noqa: S102 (what a plugin is)
     except Exception as error:
         _forget(name)
         if isinstance(error, HsrejectError):
             raise
         frames = traceback.extract_tb(error.__traceback__)
-        lines = [f"line {frame.lineno}, " for frame in frames if frame.filename == file]
+        lines = [f"line {frame.lineno}, " for frame in frames if frame.filename == origin[0]]
         raise ConfigError(
-            f"The plugin '{file}' fails: {''.join(lines[-1:])}{type(error).__name__}: {error}"
+            f"The plugin '{path}' fails: {''.join(lines[-1:])}{type(error).__name__}: {error}"
         ) from error
     cloudpickle.register_pickle_by_value(module)  # workers of a cluster do not have the file
+    _loaded[name] = origin
+    return module
 
 
 def _enrolled(module: ModuleType) -> list[str]:

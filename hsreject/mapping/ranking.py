@@ -43,10 +43,7 @@ READ_AT_ONCE = 50_000_000  # bytes of label and confidence that are read whole
 
 
 def ranking_dtype(model: MapModel, *, probabilities: bool = False) -> np.dtype[Any]:
-    """Return what is known of a pixel before anything is rejected, as one record.
-
-    `confidence` has a number for each level of answers, the coarsest last: one without groups.
-    """
+    """Return what is known of a pixel before anything is rejected: a confidence per level."""
     label = schema.label_dtype(max(model.classes.values))
     n_levels = 1 if model.tree is None else model.tree.n_levels
     fields: list[Any] = [
@@ -79,10 +76,8 @@ class MapJob:
     @property
     def lowest(self) -> float:
         """The confidence below which pixels are unknown; minus infinity without novelty."""
-        rejector = self.model.rejector
-        if self.similarity is None or not rejector.needs_p_value:
-            return -np.inf
-        return rejector.lowest(len(self.model.classes))
+        counts = self.similarity is not None and self.model.rejector.needs_p_value
+        return self.model.rejector.lowest(len(self.model.classes)) if counts else -np.inf
 
 
 def rank_scene(job: MapJob, folder: Path | None, progress: ProgressCallback) -> xr.Dataset:
@@ -141,12 +136,10 @@ def rank_scene(job: MapJob, folder: Path | None, progress: ProgressCallback) -> 
 
 
 def _probability(classifier: SceneModel, matched: xr.DataArray, blocks: Blocks) -> xr.DataArray:
-    """Return the lazy probabilities (category, y, x) of a lazy scene.
-
-    A classifier that looks around a pixel gets pieces with its halo around them.
-    """
+    """Return the lazy probabilities (category, y, x) of a lazy scene."""
     if not classifier.halo:
         return classifier.predict_proba(matched)
+    # a classifier that looks around a pixel gets pieces with its halo around them
     down, across = (blocks.reach if len(sizes) > 1 else 0 for sizes in blocks.pieces)
     bands = dict(matched.isel({schema.Y: 0, schema.X: 0}, drop=True).coords.variables)
     classes = classifier.class_table_
@@ -231,10 +224,7 @@ def _on_grid(ranked: Any, probability: xr.DataArray, model: MapModel) -> xr.Data
 
 
 def key_of_work(*parts: object) -> str:
-    """Return a key of all that blocks depend on; what has none begins anew every time.
-
-    Files count as the same when path, size and time of change are.
-    """
+    """Return a key of all that blocks depend on: of files, path, size and time of change."""
 
     def identity(part: object) -> object:
         if isinstance(part, str | PathLike):
@@ -242,7 +232,7 @@ def key_of_work(*parts: object) -> str:
                 return str(part), *state_of(as_path(part))
         return tokenize(part) if isinstance(part, xr.DataArray) else part
 
-    return key_of(*map(identity, parts)) or uuid4().hex
+    return key_of(*map(identity, parts)) or uuid4().hex  # without one, work begins anew
 
 
 def _stored_blocks(ranked: Any, folder: Path) -> Any:
