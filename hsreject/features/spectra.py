@@ -229,10 +229,9 @@ class BandRequirements:
         needed, available = self.wavelength[self.needed], _wavelengths(good)
         if available is None or not np.isfinite(available).all():
             raise InputError(
-                "Bands can be matched by wavelength only if every good band has one: the "
-                "coordinate 'wavelength' (nm) along 'band'. Assign it with cube.assign_coords("
-                "wavelength=('band', [...])), or mark bands without one as bad with the coordinate "
-                "'good_band'."
+                "Bands can be matched by wavelength only if every good band of the scene has one. "
+                "State them in its file or header, and mark bands without one as bad (in Python "
+                "with the coordinates 'wavelength', in nm, and 'good_band' along 'band')."
             )
         tol = float(np.median(np.diff(np.sort(needed)))) if needed.size > 1 else _SAME_WAVELENGTH
         missing = needed[~(np.abs(needed[:, None] - available).min(axis=1) <= tol)]
