@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from hsreject.classify.multinomial import MultinomialProblem
 from hsreject.classify.proximal_newton import proximal_newton
@@ -110,21 +110,26 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         self.tol = tol
         self.max_iter = max_iter
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Train on samples (sample, feature) and their classes: anything that sorts."""
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on samples (sample, feature) and their classes: anything that sorts.
+
+        A sample of weight 2 counts as one that is there twice, one of weight 0 does not count.
+        """
         self._check_parameters()
         every, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
+        share = _check_sample_weight(sample_weight, every, ensure_non_negative=True)
+        every, labels, share = every[share > 0], labels[share > 0], share[share > 0]
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(
-                "Training needs samples of at least two classes (got one class, "
-                f"{self.classes_[0]!r})."
+                "Training needs samples of at least two classes (got not more than one class: "
+                f"{self.classes_.tolist()})."
             )
         # sorted, and equal samples merged: neither order nor repetition matters
-        samples, counts = np.unique(np.column_stack([every, codes]), axis=0, return_counts=True)
+        samples, place = np.unique(np.column_stack([every, codes]), axis=0, return_inverse=True)
         features, codes = samples[:, :-1].copy(), samples[:, -1].astype(np.intp)
-        weight = counts.astype(np.float64)
+        weight = np.bincount(place.ravel(), share)
         with one_blas_thread():
             functions, self.centers_ = features, None
             gamma: Any = None

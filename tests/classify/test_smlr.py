@@ -100,13 +100,12 @@ def test_every_type_of_class_and_order_of_samples() -> None:
         )
 
 
-def test_samples_count_as_often_as_they_are_repeated() -> None:
-    """Losses are summed: twice the samples at twice the sparsity have the same optimum."""
+def test_repeated_samples_are_weights() -> None:
     X, y = clouds()
-    once = SparseMultinomialRegression(0.1).fit(X, y)
-    twice = SparseMultinomialRegression(0.2).fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
-    np.testing.assert_array_equal(twice.centers_, once.centers_)
-    np.testing.assert_allclose(twice.predict_proba(X), once.predict_proba(X), rtol=1e-9)
+    counts = np.random.default_rng(1).integers(0, 4, len(y))
+    repeated = SparseMultinomialRegression().fit(np.repeat(X, counts, 0), np.repeat(y, counts))
+    weighted = SparseMultinomialRegression().fit(X, y, sample_weight=counts)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-9)
 
 
 def test_few_centres_represent_many_samples() -> None:
@@ -178,6 +177,8 @@ def test_wrong_samples_are_named() -> None:
         model.fit(broken, y)
     with pytest.raises(InputError, match="at least two classes"):
         model.fit(X, np.ones(len(y)))
+    with pytest.raises(ValueError, match="Negative"):
+        model.fit(X, y, sample_weight=-np.ones(len(y)))
     model.fit(X, y)
     broken[3, 1] = np.inf
     with pytest.raises(ValueError, match="infinity"):
