@@ -88,6 +88,11 @@ class Clumps:
             correlation = float(np.clip((effect - 1) / max(mean_size - 1, 1e-9), 0, 1))
         return cls(place, correlation, float(stdtrit(n_blocks - 1, 0.975)))
 
+    @property
+    def n_blocks(self) -> int:
+        """How many blocks there are, for the report."""
+        return int(self.block.max()) + 1
+
     def squares(self, subset: NDArray[np.bool_]) -> int:
         """Return the sum over the blocks of the squared number of chosen samples."""
         return int((np.bincount(self.block[subset]) ** 2).sum())
