@@ -129,7 +129,7 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         # sorted, and equal samples merged: neither order nor repetition matters
         samples, place = np.unique(np.column_stack([every, codes]), axis=0, return_inverse=True)
         features, codes = samples[:, :-1].copy(), samples[:, -1].astype(np.intp)
-        weight = np.bincount(place.ravel(), share)
+        weight = np.bincount(place.ravel(), share).astype(np.float64)
         with one_blas_thread():
             functions, self.centers_ = features, None
             gamma: Any = None
