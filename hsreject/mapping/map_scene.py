@@ -187,8 +187,17 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     blocks = cut_scene(cube, trained, record, memory=memory, side=block_size, n_workers=n_workers)
     names = [str(one) if isinstance(one, str | PathLike) else "in memory" for one in (scene, model)]
     job = MapJob(
-        *(cube, trained, goal, certificate, sample, assume_alike),
-        *(blocks, record, match_bands, flat, names),
+        cube,
+        trained,
+        goal,
+        certificate,
+        sample,
+        blocks=blocks,
+        record=record,
+        assume_alike=assume_alike,
+        match_bands=match_bands,
+        flat=flat,
+        names=names,
     )
     with workers(blocks.n_workers) as in_memory:
         from_file = in_memory and not isinstance(scene, xr.DataArray)
