@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hsreject.classify.multinomial import MultinomialProblem
 from hsreject.classify.proximal_newton import proximal_newton
@@ -118,13 +118,19 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         self._check_parameters()
         every, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
-        share = _check_sample_weight(sample_weight, every, ensure_non_negative=True)
+        share = np.ones(len(every)) if sample_weight is None else np.asarray(sample_weight, float)
+        usable = (share >= 0) & np.isfinite(share)
+        if share.shape != labels.shape or not usable.all() or not share.any():
+            raise InputError(
+                "sample_weight must be a finite number, 0 or more, for each sample, and not zero "
+                f"for all (got the shape {share.shape} for {len(labels)} samples)."
+            )
         every, labels, share = every[share > 0], labels[share > 0], share[share > 0]
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(
-                "Training needs samples of at least two classes (got not more than one class: "
-                f"{self.classes_.tolist()})."
+                "Training needs samples of at least two classes (got one class, "
+                f"{self.classes_[0]!r})."
             )
         # sorted, and equal samples merged: neither order nor repetition matters
         samples, place = np.unique(np.column_stack([every, codes]), axis=0, return_inverse=True)

@@ -177,8 +177,9 @@ def test_wrong_samples_are_named() -> None:
         model.fit(broken, y)
     with pytest.raises(InputError, match="at least two classes"):
         model.fit(X, np.ones(len(y)))
-    with pytest.raises(ValueError, match="Negative"):
-        model.fit(X, y, sample_weight=-np.ones(len(y)))
+    for weight in (-np.ones(len(y)), np.full(len(y), np.inf), np.zeros(len(y)), [1.0]):
+        with pytest.raises(InputError, match="sample_weight must be"):
+            model.fit(X, y, sample_weight=weight)
     model.fit(X, y)
     broken[3, 1] = np.inf
     with pytest.raises(ValueError, match="infinity"):
