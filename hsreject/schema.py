@@ -24,7 +24,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.classes import ClassTable
-from hsreject.errors import InputError
+from hsreject.errors import HsrejectError, InputError
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -221,6 +221,43 @@ def fill_value(labels: object) -> Any:
     if not isinstance(labels, xr.DataArray):
         return None
     return labels.attrs.get("_FillValue", labels.encoding.get("_FillValue"))
+
+
+def nodata_values(labels: xr.DataArray) -> list[Any]:
+    """Return the labels of a map that say "no data": :func:`nodata_label`, :func:`fill_value`."""
+    last, fill = nodata_label(labels.dtype), fill_value(labels)
+    return [last] if fill is None else [last, fill]
+
+
+def canonical_labels(
+    values: NDArray[Any],
+    *,
+    nodata: Iterable[Any] = (),
+    dtype: DTypeLike | None = None,
+    name: str = "label",
+    error: type[HsrejectError] = InputError,
+) -> NDArray[np.unsignedinteger[Any]]:
+    """Return labels as unsigned integers: the one place where they become so.
+
+    Pixels without data, which are NaN or one of `nodata`, get :func:`nodata_label` of the type:
+    of `dtype`, or of the smallest that has room.
+    """
+    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
+    for value in nodata:
+        missing |= values == value
+    values = np.where(missing, values.dtype.type(0), values)
+    lowest, highest = (values.min(), values.max()) if values.size else (0, 0)
+    if lowest < 0 or highest > LARGEST_LABEL:
+        raise error(
+            f"{name}: labels must lie between 0 and {LARGEST_LABEL} (found {lowest} to {highest}). "
+            "If one of them means no data, say so with nodata=VALUE, or as '_FillValue' in the "
+            "attributes of an array."
+        )
+    labels = values.astype(dtype or label_dtype(int(highest)))
+    if values.dtype.kind == "f" and not np.array_equal(labels, values):
+        odd = values[labels != values].flat[0]
+        raise error(f"{name}: labels must be whole numbers (found {odd}). Is it a label map?")
+    return np.where(missing, nodata_label(labels.dtype), labels)
 
 
 def reference_values(

@@ -32,8 +32,8 @@ from hsreject.schema import (
     check_dims,
     check_label_type,
     check_same_grid,
-    fill_value,
     nodata_label,
+    nodata_values,
 )
 
 if TYPE_CHECKING:
@@ -98,10 +98,7 @@ def filled_map(
     """
     best = as_map(label, name="label")
     check_label_type(best.dtype, name="label")
-    fill = fill_value(best)
-    has_data = best != nodata_label(best.dtype)
-    if fill is not None:
-        has_data &= best != fill
+    has_data = ~best.isin(nodata_values(best))
     masks = {  # later entries win
         "group": (group, GROUP_FLAG),
         "rejected": (rejected, REJECTED_FLAG),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,17 +14,18 @@ import xarray as xr
 from scipy import ndimage
 from scipy.spatial import cKDTree
 
+from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.handover.filled_map import NO_DATA, PROBABILITY
 from hsreject.handover.regions import Regions
 from hsreject.io.grid import Grid
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.promise.frame import NODATA, canonical_labels, excluded_pixels, map_id
+from hsreject.promise.frame import NODATA, excluded_pixels, map_id
 from hsreject.promise.sample import CHOSEN, Design, Sample
 from hsreject.registry import check_count
 from hsreject.rejection.rejector import REJECTED_FLAG, UNKNOWN_FLAG
-from hsreject.schema import NO_REFERENCE, REJECTED, X, Y, as_map, class_table, fill_value
+from hsreject.schema import NO_REFERENCE, REJECTED, X, Y, as_map, class_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -182,9 +184,9 @@ class _Doubts:
                 doubt = doubt.fillna(1).where(value != REJECTED, 1)
         else:
             label, second = as_map(maps, name="maps"), None
-            missing = fill_value(label)
+            missing = schema.nodata_values(label)
             plain = xr.apply_ufunc(
-                lambda block: canonical_labels(block, missing, "maps"),
+                partial(schema.canonical_labels, nodata=missing, dtype=np.uint16, name="maps"),
                 label,
                 dask="parallelized",
                 output_dtypes=[np.uint16],

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.compilation import compiled
 from hsreject.errors import InputError
 from hsreject.io.grid import Grid
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.promise.frame import NODATA, canonical_labels
-from hsreject.schema import REJECTED, X, Y, as_map, check_label_type, check_same_grid, fill_value
+from hsreject.promise.frame import NODATA
+from hsreject.schema import REJECTED, X, Y, as_map, check_label_type, check_same_grid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,10 +62,11 @@ class Regions:
             check_same_grid(on_map, confidences, names=("label", "confidence"))
         hectares = Grid.of(on_map).pixel_areas()
         pixel_area = np.ones((1, 1)) if hectares is None else hectares
-        fill, n_rows, strips = fill_value(on_map), on_map.sizes[Y], []
+        missing, n_rows, strips = schema.nodata_values(on_map), on_map.sizes[Y], []
         for start in range(0, n_rows, ROWS):
             rows = {Y: slice(start, start + ROWS)}
-            labels = canonical_labels(np.asarray(on_map.isel(rows).values), fill, "label")
+            values = np.asarray(on_map.isel(rows).values)
+            labels = schema.canonical_labels(values, nodata=missing, dtype=np.uint16)
             confidence_rows = None if confidences is None else confidences.isel(rows).values
             areas = pixel_area if len(pixel_area) == 1 else pixel_area[rows[Y]]
             strips.append(_runs(labels, confidence_rows, areas))

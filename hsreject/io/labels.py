@@ -124,7 +124,9 @@ def open_labels(
             stored = _read_raster(file)
         if nodata is None and kind is not Kind.VECTOR:
             _ask_about_odd_values(stored, {**stored.classes.names, **named}, file)
-        values, grid = label_values(stored.values, path=file, nodata=nodata), stored.grid
+        values, grid = stored.values, stored.grid
+        values = schema.canonical_labels(values, nodata=[nodata], name=str(file), error=FileError)
+        values = schema.reference_values(values, fill=schema.nodata_label(values.dtype))
         notes = [*stored.notes]
         if lookup is not None and not grid.georeferenced:  # rows and columns are the sensor's
             lookup, target = None, Grid.of(like)  # type: ignore[arg-type]
@@ -225,37 +227,6 @@ def _read_features(
     notes = (*features.notes, *notes, *more)
     attrs = {"format": "vector", "type_in_file": str(burnt.dtype)}
     return _StoredLabels(burnt, grid, attrs, StatedClasses(named), notes, polygons)
-
-
-def label_values(
-    values: NDArray[Any],
-    *,
-    path: Path,
-    nodata: int | None = None,
-    keep_missing: bool = False,
-    dtype: np.dtype[Any] | None = None,
-) -> NDArray[np.unsignedinteger[Any]]:
-    """Return the labels of a file as unsigned integers: the one place where they become so.
-
-    Pixels without data are NaN or `nodata`. In a reference they become 0, no reference; in a map,
-    where 0 may mean rejected, `keep_missing` gives them `schema.nodata_label` of the type. The type
-    is `dtype`, or the smallest that has room.
-    """
-    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
-    if nodata is not None:
-        missing |= values == nodata
-    values = np.where(missing, 0, values)
-    lowest, highest = (values.min(), values.max()) if values.size else (0, 0)
-    if lowest < 0 or highest >= schema.nodata_label(np.uint16):
-        raise FileError(
-            f"{path}: labels must lie between 0 and {schema.nodata_label(np.uint16) - 1} (found "
-            f"{lowest} to {highest}). Pass nodata=VALUE if one of them means no reference."
-        )
-    whole = values.astype(dtype or schema.label_dtype(int(highest)))
-    if values.dtype.kind == "f" and not np.array_equal(whole, values):
-        odd = values[whole != values].flat[0]
-        raise FileError(f"{path}: labels must be whole numbers (found {odd}). Is it a label map?")
-    return np.where(missing, schema.nodata_label(whole.dtype), whole) if keep_missing else whole
 
 
 def _ask_about_odd_values(stored: _StoredLabels, names: Mapping[int, str], path: Path) -> None:

@@ -21,7 +21,7 @@ from hsreject.errors import FileError, InputError
 from hsreject.files import check_space, free_space, reading, replacing
 from hsreject.io.arrays import Kind, choose_array, stored_arrays
 from hsreject.io.grid import Grid
-from hsreject.io.labels import label_values, open_labels, stated_classes
+from hsreject.io.labels import open_labels, stated_classes
 from hsreject.io.lookup import on_the_map
 from hsreject.io.rasters import geotiff
 from hsreject.io.rasters.geotiff import CategoryTable
@@ -279,16 +279,16 @@ def _read_map(path: Path, chunks: Any) -> xr.DataArray:
         raise FileError(f"{path} has {info.n_bands} bands of integers, but a label map has one.")
     stated = stated_classes(info)
     classes = {value for value in stated.names if value > 0}
+    encode = partial(schema.canonical_labels, name=str(path), error=FileError)
     if chunks is None:  # the type of the file, unless nodata has no room in it
         largest = max(int(np.nanmax(bands, initial=0)), *classes, 0)
         dtype = info.dtype if info.dtype == np.uint16 else schema.label_dtype(largest)
-        values = label_values(bands[0], path=path, keep_missing=True, dtype=dtype)
+        values = encode(bands[0], dtype=dtype)
         classes |= set(np.unique(values).tolist()) - {0, schema.nodata_label(dtype)}
     else:  # no looking at values: uint8 only if they cannot take the place of nodata
         roomy = info.dtype == np.uint8 and info.nodata == schema.nodata_label(np.uint8)
         dtype = np.dtype(np.uint8 if roomy else np.uint16)
-        encode = partial(label_values, path=path, keep_missing=True, dtype=dtype)
-        values = bands[0].map_blocks(encode, dtype=dtype)
+        values = bands[0].map_blocks(partial(encode, dtype=dtype), dtype=dtype)
     labels = xr.DataArray(values, dims=schema.MAP_DIMS).rename(info.names[0] or None)
     labels = schema.attach_classes(labels, stated.table(classes)).assign_attrs(stated.group_attrs)
     if stated.names.get(0):
@@ -328,8 +328,8 @@ def open_maps(
         for name, one in judged.items()
     }
     if files:
-        label = maps["label"]
-        values = label_values(label.values, path=judged["label"], nodata=nodata, keep_missing=True)
+        label, name = maps["label"], str(judged["label"])
+        values = schema.canonical_labels(label.values, nodata=[nodata], name=name, error=FileError)
         maps["label"] = label.copy(data=values)
     if files and "rejected" in maps:
         maps |= _masked(maps["label"], maps["rejected"], judged["rejected"])

@@ -263,28 +263,13 @@ def labels_of(label: xr.DataArray | NDArray[Any], *, name: str = "label") -> xr.
     schema.check_no_mask(label, name=name, remedy=remedy)
     on_grid = schema.as_map(label, name=name)
     schema.check_label_type(on_grid.dtype, name=name)
-    fill = schema.fill_value(on_grid)
-    canonical = on_grid.copy(data=canonical_labels(on_grid.values, fill, name))
-    values = set(np.unique(canonical.values).tolist()) - {NODATA}
+    missing = schema.nodata_values(on_grid)
+    labels = schema.canonical_labels(on_grid.values, nodata=missing, dtype=np.uint16, name=name)
+    values = set(np.unique(labels).tolist()) - {NODATA}
     if not values:
         raise InputError(f"{name} has no pixel with data.")
     classes = ClassTable.from_attrs(on_grid.attrs) or ClassTable.plain(sorted(values - {REJECTED}))
-    return canonical.assign_attrs({"_FillValue": NODATA, **classes.to_attrs()})
-
-
-def canonical_labels(values: NDArray[Any], fill: Any, name: str) -> NDArray[np.uint16]:
-    """Return labels as uint16, `NODATA` where they are `fill` or the last value of their type."""
-    without_data = values == nodata_label(values.dtype)
-    if fill is not None:
-        without_data |= values == fill
-    labels = np.where(without_data, values.dtype.type(0), values)
-    if labels.size and not 0 <= labels.min() <= labels.max() <= schema.LARGEST_LABEL:
-        raise InputError(
-            f"{name} must hold class values from 1, 0 where a pixel is rejected and "
-            f"{nodata_label(np.uint8)} (uint8) without data (it holds {labels.min()} to "
-            f"{labels.max()})."
-        )
-    return np.where(without_data, np.uint16(NODATA), labels.astype(np.uint16))
+    return on_grid.copy(data=labels).assign_attrs({"_FillValue": NODATA, **classes.to_attrs()})
 
 
 def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:
@@ -293,13 +278,13 @@ def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:
     They do not depend on the type that numbers are stored in, nor on chunks: a map in memory and
     the same one in a file agree. A lazy map is read some rows at a time.
     """
-    digest = hashlib.sha256(f"{label.shape}".encode())
+    digest, missing = hashlib.sha256(f"{label.shape}".encode()), schema.nodata_values(label)
     if confidence is not None:
         digest.update(str(confidence.attrs.get(GROUPS_ATTRIBUTE, "")).encode())
     for start in range(0, label.sizes[Y], _ROWS):
         rows = {Y: slice(start, start + _ROWS)}
         values = np.asarray(label.isel(rows).values)
-        labels = canonical_labels(values, schema.fill_value(label), "label")
+        labels = schema.canonical_labels(values, nodata=missing, dtype=np.uint16)
         digest.update(labels.astype("<u2").tobytes())
         if confidence is not None:
             numbers = np.asarray(confidence.isel(rows).values, dtype="<f8") + 0.0  # not -0.0

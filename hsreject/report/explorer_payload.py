@@ -43,8 +43,7 @@ from hsreject.schema import (
     as_map,
     check_dims,
     check_label_type,
-    fill_value,
-    nodata_label,
+    nodata_values,
 )
 
 _ARRAYS = {
@@ -85,12 +84,7 @@ def map_stack(maps: xr.Dataset, *, name: str, nodata: int | None) -> MapStack:
     label = check_dims(maps["label"], dims, name="label")
     check_label_type(label.dtype, name="label")
     values = label.values.reshape(-1, *label.shape[-2:])
-    marks = [
-        nodata,
-        fill_value(label),
-        nodata_label(label.dtype) if label.dtype.kind == "u" else None,
-    ]
-    gaps = [int(mark) for mark in marks if mark is not None]
+    gaps = [*nodata_values(label), *([] if nodata is None else [nodata])]
     has_data: Any = ~np.isin(values, gaps).any(axis=0)
     rejected = confidence = None
     if by_point:

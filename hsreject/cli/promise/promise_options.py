@@ -50,17 +50,18 @@ ShowLabel = Annotated[
 
 def open_label_map(path: Path, nodata: int | None) -> xr.DataArray:
     """Open a label map of any software with its class names; 0 in it means rejected."""
+    from hsreject.errors import FileError
     from hsreject.files import existing
     from hsreject.io.arrays import Kind
-    from hsreject.io.labels import label_values, open_labels
+    from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_map
     from hsreject.io.scene import file_kind
-    from hsreject.schema import nodata_label
+    from hsreject.schema import canonical_labels, nodata_label
 
     file = existing(path)
     label = open_map(file) if file_kind(file) is Kind.RASTER else open_labels(file)
     if label.dtype.kind == "f":
-        label = label.copy(data=label_values(label.values, path=file, keep_missing=True))
+        label = label.copy(data=canonical_labels(label.values, name=str(file), error=FileError))
     if nodata is not None:
         label = label.where(label != nodata, nodata_label(label.dtype))
     return label
