@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import rasterio
 import xarray as xr
-from rasterio.transform import array_bounds
 from rasterio.warp import transform_bounds
 from shapely.geometry import box, mapping
 
@@ -110,9 +109,7 @@ def write_map_item(
     properties = {**source.properties(), "proj:shape": [grid.height, grid.width]}
     place: dict[str, Any] = {}
     if grid.crs is not None:
-        west, south, east, north = array_bounds(grid.height, grid.width, grid.transform)
-        corners = (min(west, east), min(north, south), max(west, east), max(north, south))
-        bbox = transform_bounds(grid.crs, "EPSG:4326", *corners)
+        bbox = transform_bounds(grid.crs, "EPSG:4326", *grid.bounds)
         place = {"bbox": bbox, "geometry": mapping(box(*bbox))}
         code = grid.crs.to_epsg()
         properties["proj:code"] = None if code is None else f"EPSG:{code}"

@@ -190,6 +190,13 @@ class Grid:
             return self.same_as(other)
         return (self.height, self.width) == (other.height, other.width)
 
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """West, south, east and north end of the grid, in its reference system."""
+        columns, rows = np.array([[0, self.width], [0, self.height]])
+        x, y = transformed(self.transform, (columns, rows[:, None]))
+        return x.min(), y.min(), x.max(), y.max()
+
     def __str__(self) -> str:
         size = f"{self.height} rows x {self.width} columns"
         if not self.georeferenced:
@@ -212,20 +219,22 @@ def _stored_transform(array: xr.DataArray) -> Affine | None:
     names = (X, Y) if X in array.coords else (_ROTATED_X, _ROTATED_Y)
     if not all(name in array.coords for name in names):
         return stored
-    places = array.coords.to_dataset()[list(names)]
-    ends = [places.isel({X: end, Y: end}) for end in (0, -1)]
-    first, last = ((float(end[names[0]]), float(end[names[1]])) for end in ends)
-    column, row = transformed(~stored, first)
-    if not np.isfinite((column, row)).all():  # pixels too small for floating point
+    inverse = ~stored
+    if not np.isfinite(inverse[:6]).all():  # pixels too small for floating point
         raise InputError(
             f"The transform of the array, {tuple(stored)[:6]}, cannot be inverted. Write one that "
             "can with array.rio.write_transform(...)."
         )
-    x, y = transformed(stored, (round(column - 0.5), round(row - 0.5)))
-    moved = Affine(stored.a, stored.b, x, stored.d, stored.e, y)
-    pixels = ((first, (0.5, 0.5)), (last, (array.sizes[X] - 0.5, array.sizes[Y] - 0.5)))
-    off = [np.subtract(transformed(~moved, centre), pixel) for centre, pixel in pixels]
-    return moved if np.abs(off).max() < _SAME_PIXEL else None
+    ends = xr.DataArray([0, -1], dims="end")
+    x, y = (array.coords[name].isel({X: ends, Y: ends}, missing_dims="ignore") for name in names)
+    # column and row of the first and of the last pixel, by the stored transform
+    first, last = np.transpose(transformed(inverse, (x.values, y.values))) - 0.5
+    start = np.round(first)
+    off = [first - start, last - start - (array.sizes[X] - 1, array.sizes[Y] - 1)]
+    if not np.abs(off).max() < _SAME_PIXEL:
+        return None
+    west, north = transformed(stored, tuple(start.tolist()))
+    return Affine(stored.a, stored.b, west, stored.d, stored.e, north)
 
 
 def transformed(transform: Affine, point: tuple[Any, Any]) -> tuple[Any, Any]:
