@@ -47,6 +47,7 @@ _NOT_A_CLASS = {
 }  # fmt: skip
 _OFTEN_NODATA = {255, 32767, 65535, -1, -99, -128, -999, -9999, -32768}
 _MOST_USUAL = 127  # classes beyond are numerous enough to reach 255 by themselves
+_BAND = "VRTRasterBand[1]"  # where a virtual raster describes the first band
 # Usage codes of the columns of GDAL's raster attribute table, and titles of those without one.
 _VALUE_COLUMN = ("5", {"value", "values", "class_value"})
 _NAME_COLUMN = ("2", {"class_name", "classname", "class", "name", "names", "category", "label"})
@@ -146,7 +147,7 @@ def open_labels(
     table, more = _class_table(values, stored.classes, named, path=file)
     notes += more
     labels = schema.attach_classes(labels, table)
-    labels.attrs |= {"source": file.name, **stored.attrs, **stored.classes.group_attrs}
+    labels.attrs |= {"source": file.name, **stored.attrs, **stored.classes.groups}
     if notes:
         labels.attrs["guesses"] = notes
     return grid.attach(labels) if lookup is None else lookup.attach(labels)
@@ -158,21 +159,14 @@ class StatedClasses:
 
     names: dict[int, str] = field(default_factory=dict)
     colors: dict[int, str] = field(default_factory=dict)
-    groups: str = ""  # as JSON (hsreject.ClassTree)
+    groups: dict[str, str] = field(default_factory=dict)  # the attribute with them, if any
 
-    @property
-    def group_attrs(self) -> dict[str, str]:
-        """The attribute that keeps the groups, if there are any."""
-        return {GROUPS_ATTRIBUTE: self.groups} if self.groups else {}
-
-    def table(self, values: set[int], *, names: Mapping[int, str] | None = None) -> ClassTable:
+    def table(self, values: set[int]) -> ClassTable:
         """Return the table of `values`, plain names and colours where the file states none."""
         plain = ClassTable.plain(sorted(values))
-        stated = self.names if names is None else names
-        rows = zip(plain.values, plain.names, plain.colors, strict=True)
-        entries = [(stated.get(v) or name, self.colors.get(v, color)) for v, name, color in rows]
-        texts, colors = zip(*entries, strict=True) if entries else ((), ())
-        return ClassTable.from_names(texts, values=plain.values, colors=colors)
+        texts = [self.names.get(v) or n for v, n in zip(plain.values, plain.names, strict=True)]
+        colors = [self.colors.get(v, c) for v, c in zip(plain.values, plain.colors, strict=True)]
+        return ClassTable(plain.values, tuple(texts), tuple(colors))
 
 
 class _StoredLabels(NamedTuple):
@@ -321,7 +315,7 @@ def _class_table(
     if len(set(texts)) < len(texts):
         notes.append("Some classes have the same name: their value was added to it.")
         named = {v: f"{n} ({v})" if texts.count(n) > 1 else n for v, n in named.items()}
-    return stated.table(set(named or there), names=named), notes
+    return StatedClasses(named, stated.colors).table(set(named or there)), notes
 
 
 def _listed(values: list[int]) -> str:
@@ -336,42 +330,44 @@ def stated_classes(info: RasterInfo, *, nodata: float | None = None) -> StatedCl
     writes all of them in the same words into a virtual raster: that is what is read here.
     """
     virtual = virtual_raster(info.name, info.driver)
-    band = ET.fromstring(virtual).find("VRTRasterBand")  # noqa: S314  by GDAL
-    if band is None:
-        return StatedClasses()
-    names = dict(enumerate(e.text or "" for e in band.iterfind("CategoryNames/Category")))
+    root = ET.fromstring(virtual)  # noqa: S314  by GDAL
+    listed = root.iterfind(f"{_BAND}/CategoryNames/Category")
+    names = dict(enumerate(element.text or "" for element in listed)) or _attribute_table(root)
     colors = {
         value: "#" + "".join(f"{int(entry.get(c, 0)) & 255:02x}" for c in ("c1", "c2", "c3"))
-        for value, entry in enumerate(band.iterfind("ColorTable/Entry"))
+        for value, entry in enumerate(root.iterfind(f"{_BAND}/ColorTable/Entry"))
     }
-    # what hsreject keeps inside a GeoTIFF, for when its side file got lost
-    tags = {tag.get("key"): tag.text or "" for tag in band.iterfind("Metadata/MDI")}
-    tagged = ClassTable.plain([])
+    own = _own_tags(info.tags[0])
+    texts = {value: name.strip() for value, name in (names or own.names).items()}
+    named = {value: text for value, text in texts.items() if text and value != nodata}
+    return StatedClasses(named, colors or own.colors, own.groups)
+
+
+def _own_tags(tags: Mapping[str, str]) -> StatedClasses:
+    """Return what hsreject keeps inside a GeoTIFF, for when its side file got lost."""
     with suppress(KeyError, TypeError, ValueError):  # not tags of ours
         values = [int(value) for value in tags["flag_values"].split()]
         texts = [str(name) for name in json.loads(tags["class_names"])]
-        tagged = ClassTable.from_names(texts, values=values, colors=tags["flag_colors"].split())
-    zero = {schema.NO_REFERENCE: tags.get(schema.ZERO_MEANING, "")}
-    own = zero | dict(zip(tagged.values, tagged.names, strict=True)) if tagged.values else {}
-    table = band.find("GDALRasterAttributeTable")
-    names = names or (_attribute_table(table) if table is not None else {}) or own
-    named = {v: name.strip() for v, name in names.items() if name.strip() and v != nodata}
-    colors = colors or dict(zip(tagged.values, tagged.colors, strict=True))
-    return StatedClasses(named, colors, tags.get(GROUPS_ATTRIBUTE, "") if tagged.values else "")
+        table = ClassTable.from_names(texts, values=values, colors=tags["flag_colors"].split())
+        names = {schema.NO_REFERENCE: tags.get(schema.ZERO_MEANING, "")}
+        names |= dict(zip(table.values, table.names, strict=True))
+        groups = {GROUPS_ATTRIBUTE: tags[GROUPS_ATTRIBUTE]} if GROUPS_ATTRIBUTE in tags else {}
+        return StatedClasses(names, dict(zip(table.values, table.colors, strict=True)), groups)
+    return StatedClasses()
 
 
-def _attribute_table(table: ET.Element) -> dict[int, str]:
+def _attribute_table(root: ET.Element) -> dict[int, str]:
     """Return the names in GDAL's raster attribute table, by usage or by title of its columns."""
     columns = [
         (column.findtext("Usage"), column.findtext("Name", "").lower())
-        for column in table.iterfind("FieldDefn")
+        for column in root.iterfind(f"{_BAND}/GDALRasterAttributeTable/FieldDefn")
     ]
     value_at, name_at = (
         next((n for n, (use, title) in enumerate(columns) if use == usage or title in titles), None)
         for usage, titles in (_VALUE_COLUMN, _NAME_COLUMN)
     )
     names: dict[int, str] = {}
-    for row in table.iterfind("Row"):
+    for row in root.iterfind(f"{_BAND}/GDALRasterAttributeTable/Row"):
         cells = [(cell.text or "").strip() for cell in row.iterfind("F")]
         value = row.get("index", "0") if value_at is None else cells[value_at]
         with suppress(ValueError):  # not a number

@@ -131,8 +131,7 @@ def _described(array: xr.DataArray, classes: Any, nodata: float | None) -> xr.Da
     if nodata is not None and array.dtype.kind in "iu":  # 0, too, may mean no data
         missing, wide = schema.nodata_label(np.int64), array.astype(np.int64)
         stated = array.attrs.get("_FillValue", schema.nodata_label(array.dtype))
-        gone = (wide == nodata) | (wide == stated)
-        return wide.where(~gone, missing).assign_attrs(_FillValue=missing)
+        return wide.where(~wide.isin([nodata, stated]), missing).assign_attrs(_FillValue=missing)
     return array
 
 
@@ -290,7 +289,7 @@ def _read_map(path: Path, chunks: Any) -> xr.DataArray:
         dtype = np.dtype(np.uint8 if roomy else np.uint16)
         values = bands[0].map_blocks(partial(encode, dtype=dtype), dtype=dtype)
     labels = xr.DataArray(values, dims=schema.MAP_DIMS).rename(info.names[0] or None)
-    labels = schema.attach_classes(labels, stated.table(classes)).assign_attrs(stated.group_attrs)
+    labels = schema.attach_classes(labels, stated.table(classes)).assign_attrs(stated.groups)
     if stated.names.get(0):
         labels.attrs[schema.ZERO_MEANING] = stated.names[0]
     return info.grid.attach(labels)
