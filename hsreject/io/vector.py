@@ -17,7 +17,7 @@ from rasterio.warp import transform_bounds
 
 from hsreject.errors import FileError, InputError, LostFeatureWarning
 from hsreject.files import free_space, reading
-from hsreject.io.grid import Grid, crs_name, same_crs, transformed
+from hsreject.io.grid import Grid, crs_name, same_crs
 from hsreject.io.remote import gdal_name
 from hsreject.registry import nearest
 from hsreject.sampling.polygons import polygon_numbers
@@ -217,21 +217,22 @@ def burn(
     feature that lie apart, as where polygons were dissolved by class, are polygons of their own.
     """
     near, geometries, notes = onto_grid(features, grid, path=path)
-    top = np.full((grid.height, grid.width), -1)
-    for number in np.unique(numbers[near]):
-        ours = _last_feature(geometries, np.flatnonzero(numbers[near] == number), grid)
-        # pixels in features of several classes: it is unclear which one is right
-        if (shared := (top >= 0) & (ours >= 0)).any():
-            one, other = (
-                f"number {features.rows[which]} of class {features.classes[which]}"
-                for which in (near[top[shared][0]], near[ours[shared][0]])
-            )
-            raise InputError(
-                f"Features of different classes overlap in {path}: {one} and {other} share "
-                f"{shared.sum()} pixels. Correct one of them."
-            )
-        top = np.where(ours >= 0, ours, top)
-    burnt: NDArray[np.int64] = np.append(numbers[near], NO_REFERENCE)[top]
+    # Burnt in the order of their classes, the last feature to hold a pixel is of its largest class,
+    # and in the opposite order of its smallest: where they differ, it is unclear which is right.
+    orders = (np.argsort(sign * numbers[near], kind="stable") for sign in (1, -1))
+    top, bottom = (_last_feature(geometries, order, grid) for order in orders)
+    burnt, least = np.append(numbers[near], NO_REFERENCE)[[top, bottom]]
+    if (shared := burnt != least).any():
+        pair = bottom[shared][0], top[shared][0]
+        one, other = (
+            f"number {features.rows[which]} of class {features.classes[which]}"
+            for which in near[[*pair]]
+        )
+        n_shared = np.count_nonzero((bottom == pair[0]) & (top == pair[1]))
+        raise InputError(
+            f"Features of different classes overlap in {path}: {one} and {other} share {n_shared} "
+            "pixels. Correct one of them."
+        )
     if not burnt.any():
         west, south, east, north = shapely.total_bounds(features.geometries)
         raise InputError(
@@ -311,17 +312,14 @@ def onto_grid(
 
     # what lies far from a scene may have no place in its reference system, as the poles in UTM
     box = _box_around(grid, source)
-    near = np.flatnonzero(shapely.intersects(shapely.envelope(geometries), shapely.box(*box)))
-    cut = shapely.clip_by_rect(geometries[near], *box)
-    there = ~shapely.is_empty(cut)
-    return near[there], shapely.transform(cut[there], move), ()
+    cut = shapely.clip_by_rect(geometries, *box)
+    near = np.flatnonzero(~shapely.is_empty(cut))
+    return near, shapely.transform(cut[near], move), ()
 
 
 def _box_around(grid: Grid, crs: CRS) -> tuple[float, float, float, float]:
     """Return the box around a scene in another reference system, wider by half its size."""
-    corners = ((0, 0), (grid.width, 0), (grid.width, grid.height), (0, grid.height))
-    outline = shapely.Polygon([transformed(grid.transform, corner) for corner in corners])
-    west, south, east, north = transform_bounds(grid.crs, crs, *outline.bounds)
+    west, south, east, north = transform_bounds(grid.crs, crs, *grid.bounds)
     if west > east:  # across the line where 180 degrees meet -180
         west, east = -180.0, 180.0
     wide, high = (east - west) / 2, (north - south) / 2
