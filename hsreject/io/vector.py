@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import warnings
+from contextlib import suppress
+from io import StringIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyogrio
 import shapely
 from rasterio.crs import CRS
@@ -32,7 +36,9 @@ if TYPE_CHECKING:
 _WHOLE = re.compile(r"\d{1,9}")
 _COORDINATES = ("x", "y")  # of a table of points, in the reference system of the scene
 _PLACES = (("longitude", "latitude"), ("lon", "lat"), ("long", "lat"), ("lng", "lat"), _COORDINATES)
-_DRIVERS = {"GPKG", "ESRI Shapefile", "GeoJSON", "FlatGeobuf", "GML", "KML", "LIBKML", "CSV"}
+_DRIVERS = {"GPKG", "ESRI Shapefile", "GeoJSON", "FlatGeobuf", "GML", "KML", "LIBKML"}
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What makes a spreadsheet compute a cell; an apostrophe before it marks the cell as text."""
 _NAMES_OTHERS = (b"<OGR", b"gdal_streamed_alg")  # marks of formats that lead to other files
 
 
@@ -54,31 +60,28 @@ class LayerInfo(NamedTuple):
     n_features: int
     attributes: list[str]
     crs: CRS | None
-    options: Mapping[str, str]  # GDAL's, to open it
 
 
 def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
     """Return what the layer of a vector file holds; the only one, or the one that was named."""
-    _check_own(path)
-    source, geometry_type, crs = gdal_name(path), "", None
-    options: dict[str, str] = {}
     if path.suffix.lower() == ".csv":
-        name, geometry_type = path.stem, "Point"
-        options, crs = _table_of_points(path)
-    else:
-        layers = [str(name) for name, kind in pyogrio.list_layers(source) if kind is not None]
-        name = layers[0] if layer is None and len(layers) == 1 else layer or ""
-        if name not in layers:
-            raise FileError(
-                f"{path} has {len(layers)} layers with geometries: {', '.join(layers) or 'none'}. "
-                f"Choose one of them with variable=NAME{f' (got {layer!r})' if layer else ''}."
-            )
-    info = pyogrio.read_info(source, layer=name, force_feature_count=True, **options)
+        points, columns, crs = _table_of_points(path)
+        return LayerInfo(path.stem, "Point", len(points), list(columns), crs)
+    _check_own(path)
+    source = gdal_name(path)
+    layers = [str(name) for name, kind in pyogrio.list_layers(source) if kind is not None]
+    name = layers[0] if layer is None and len(layers) == 1 else layer or ""
+    if name not in layers:
+        raise FileError(
+            f"{path} has {len(layers)} layers with geometries: {', '.join(layers) or 'none'}. "
+            f"Choose one of them with variable=NAME{f' (got {layer!r})' if layer else ''}."
+        )
+    info = pyogrio.read_info(source, layer=name, force_feature_count=True)
     if info["driver"] not in _DRIVERS:
         raise FileError(f"{path} is of another format than its name says ({info['driver']}).")
-    crs = crs or (CRS.from_user_input(info["crs"]) if info["crs"] else None)
-    kind, fields = geometry_type or str(info["geometry_type"]), [str(one) for one in info["fields"]]
-    return LayerInfo(name, kind, int(info["features"]), fields, crs, options)
+    crs = CRS.from_user_input(info["crs"]) if info["crs"] else None
+    fields = [str(field) for field in info["fields"]]
+    return LayerInfo(name, str(info["geometry_type"]), int(info["features"]), fields, crs)
 
 
 def _check_own(path: Path) -> None:
@@ -96,20 +99,54 @@ def _check_own(path: Path) -> None:
     pyogrio.set_gdal_config_options({"GML_DOWNLOAD_SCHEMA": "NO"})
 
 
-def _table_of_points(path: Path) -> tuple[dict[str, str], CRS | None]:
-    """Return how GDAL finds the points of a CSV file, and their CRS; that of x and y is unknown."""
-    header = path.read_bytes().partition(b"\n")[0].decode("utf-8-sig", errors="replace")
-    names = [name.strip(" \r\"'") for name in re.split("[,;\t]", header)]
-    column = {name.lower(): name for name in names}
+def read_table(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the columns of a CSV file as text, as spreadsheets of any language write it."""
+    with reading(path):
+        raw = path.read_bytes()
+        try:
+            text = raw.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            text = raw.decode("cp1252", errors="replace")
+        separator = max(",;\t", key=text.partition("\n")[0].count)
+        reader = csv.DictReader(StringIO(text, newline=""), delimiter=separator, restval="")
+        rows = [row for row in reader if any(row.values())]
+        if any(None in row for row in rows):
+            raise FileError(f"{path} has a row with more cells than columns named in the first.")
+
+    def as_written(cell: str) -> str:  # without the apostrophe that marks it as text
+        return cell[1:] if cell[:1] == "'" and cell[1:].startswith(FORMULA) else cell
+
+    return {
+        name.strip(): np.array([as_written(row[name].strip()) for row in rows], dtype=object)
+        for name in reader.fieldnames or ()
+    }
+
+
+def _table_of_points(path: Path) -> tuple[NDArray[Any], dict[str, NDArray[Any]], CRS | None]:
+    """Return the points, the other columns and the CRS of a CSV file; that of x and y is None."""
+    _check_own(path)
+    columns = read_table(path)
+    written = {name.lower(): name for name in columns}
     for x, y in _PLACES:
-        if {x, y} <= set(column):
-            options = {"X_POSSIBLE_NAMES": column[x], "Y_POSSIBLE_NAMES": column[y]}
+        if {x, y} <= written.keys():
+            cells = [columns.pop(written[name]) for name in (x, y)]
+            # some programs write a comma for the decimal point
+            dotted = ([cell.replace(",", ".") for cell in column] for column in cells)
+            points = shapely.points(*(pd.to_numeric(one, errors="coerce") for one in dotted))
             crs = None if (x, y) == _COORDINATES else CRS.from_epsg(4326)
-            return {**options, "KEEP_GEOM_COLUMNS": "NO", "AUTODETECT_TYPE": "YES"}, crs
+            return points, {name: _numbers_if_all(one) for name, one in columns.items()}, crs
     raise FileError(
         f"{path} has no columns longitude and latitude (lon, lat), or x and y, that say where its "
-        f"points lie. It has: {', '.join(names)}."
+        f"points lie. It has: {', '.join(columns)}."
     )
+
+
+def _numbers_if_all(cells: NDArray[Any]) -> NDArray[Any]:
+    """Return a column as numbers, NaN where it is empty, unless one of its cells is text."""
+    for dtype in (np.int64, np.float64):
+        with suppress(ValueError, OverflowError):
+            return np.where(cells == "", "nan", cells).astype(dtype)
+    return cells
 
 
 def read_features(path: Path, *, attribute: str | None, layer: str | None) -> Features:
@@ -154,16 +191,17 @@ def read_columns(
     Geometries are missing where the file has none, or where a coordinate is not a number.
     """
     with reading(path):
-        info = layer_info(path, layer=layer)
-        meta, _, stored, columns = pyogrio.raw.read(
-            gdal_name(path), layer=info.layer, **info.options
-        )
-        geometries = shapely.from_wkb(stored)
+        if path.suffix.lower() == ".csv":
+            geometries, columns, crs = _table_of_points(path)
+        else:
+            info = layer_info(path, layer=layer)
+            meta, _, stored, values = pyogrio.raw.read(gdal_name(path), layer=info.layer)
+            columns = dict(zip(map(str, meta["fields"]), values, strict=True))
+            geometries, crs = shapely.from_wkb(stored), info.crs
         with np.errstate(invalid="ignore"):  # older shapely warns of NaN
             nowhere = ~np.isfinite(shapely.bounds(geometries)).all(axis=1)
         geometries[nowhere] = None
-    names = [str(name) for name in meta["fields"]]
-    return geometries, dict(zip(names, columns, strict=True)), info.crs
+    return geometries, columns, crs
 
 
 def is_known(value: Any) -> bool:
