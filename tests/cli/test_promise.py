@@ -237,6 +237,19 @@ def test_maps_of_other_software(capsys, files) -> None:
     assert "stratified" in said
 
 
+def test_a_value_of_an_array_that_may_mean_no_data_is_asked_about(capsys, files) -> None:
+    values = hr.open_map(files / "label.tif").values
+    np.save(files / "other.npy", values)
+    np.save(files / "gaps.npy", np.where(values == 255, np.nan, values))
+    arguments = ("--n", 2000, "--out", files / "sample.csv", "--overwrite")
+    assert call("sample", files / "other.npy", *arguments) == 2
+    assert "nodata=255" in capsys.readouterr().err
+    for given in ((files / "other.npy", "--nodata", 255), (files / "gaps.npy",)):
+        assert call("sample", *given, *arguments) == 0
+        rows = csv.DictReader((files / "sample.csv").read_text().splitlines())
+        assert min(int(row["row"]) for row in rows) == 5  # above it the map has no data
+
+
 @pytest.mark.filterwarnings("ignore::hsreject.errors.DriftWarning")  # the other scene is noisier
 def test_a_map_is_made_again_with_its_certificate_and_no_other(capsys, tmp_path) -> None:
     scene = write_scene(larger_scene(70, 80), tmp_path / "scene.tif", "GTiff")

@@ -54,17 +54,21 @@ def open_label_map(path: Path, nodata: int | None) -> xr.DataArray:
     from hsreject.files import existing
     from hsreject.io.arrays import Kind
     from hsreject.io.labels import open_labels
-    from hsreject.io.maps import open_map
+    from hsreject.io.maps import open_band, open_map
     from hsreject.io.scene import file_kind
     from hsreject.schema import canonical_labels, nodata_label
 
     file = existing(path)
-    label = open_map(file) if file_kind(file) is Kind.RASTER else open_labels(file)
-    if label.dtype.kind == "f":
-        label = label.copy(data=canonical_labels(label.values, name=str(file), error=FileError))
-    if nodata is not None:
-        label = label.where(label != nodata, nodata_label(label.dtype))
-    return label
+    if file_kind(file) is Kind.RASTER:
+        label = open_map(file)
+        if label.dtype.kind != "f":
+            return label.where(label != nodata, nodata_label(label.dtype))
+    else:
+        label = open_band(file)
+        if nodata is None:
+            open_labels(file)  # asks about a value that may mean no data
+    values = canonical_labels(label.values, nodata=[nodata], name=str(file), error=FileError)
+    return label.copy(data=values)
 
 
 class Inputs(NamedTuple):
