@@ -56,18 +56,20 @@ def open_label_map(path: Path, nodata: int | None) -> xr.DataArray:
     from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_band, open_map
     from hsreject.io.scene import file_kind
-    from hsreject.schema import canonical_labels, nodata_label
+    from hsreject.schema import canonical_labels, nodata_values
 
-    file = existing(path)
+    file, missing, dtype = existing(path), [nodata], None
     if file_kind(file) is Kind.RASTER:
         label = open_map(file)
-        if label.dtype.kind != "f":
-            return label.where(label != nodata, nodata_label(label.dtype))
+        if label.dtype.kind != "f":  # it is canonical, but for `nodata`
+            missing, dtype = [nodata, *nodata_values(label)], label.dtype
     else:
         label = open_band(file)
         if nodata is None:
             open_labels(file)  # asks about a value that may mean no data
-    values = canonical_labels(label.values, nodata=[nodata], name=str(file), error=FileError)
+    values = canonical_labels(
+        label.values, nodata=missing, dtype=dtype, name=str(file), error=FileError
+    )
     return label.copy(data=values)
 
 
