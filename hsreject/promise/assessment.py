@@ -19,12 +19,22 @@ from hsreject.measures.confusion import confusion_matrix
 from hsreject.promise.frame import NODATA, labels_of
 from hsreject.promise.sample import CANNOT_TELL, CLIMB, STRATIFIED, Sample, given_sample, write_csv
 from hsreject.registry import check_number
-from hsreject.schema import CATEGORY, CLASS_NAME, DECISION, REJECTED, STATISTIC, class_table
+from hsreject.schema import (
+    CATEGORY,
+    CLASS_NAME,
+    DECISION,
+    NO_REFERENCE,
+    REJECTED,
+    STATISTIC,
+    class_table,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    _Parts = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 QUANTITIES = {
     "users_accuracy": "user's accuracy",
@@ -325,9 +335,8 @@ def _strata(
     return group[of_label], np.bincount(group, sizes).astype(np.float64), (group, labels)
 
 
-# Ratios of areas. A quantity is a table of what counts as right and what as wrong (label,
-# reference): its value is right / (right + wrong). Row 0 is rejected; column 0 has no reference,
-# and the last column is for points that nobody could label.
+# Ratios of areas. A quantity says of each point whether it counts as right, as wrong or not at all:
+# its value is right / (right + wrong), by area.
 
 
 def _figures(
@@ -343,83 +352,76 @@ def _figures(
     Where nobody knows the rejected pixels, areas are of kept ones only. Intervals hold whatever the
     points are that nobody could label: right if they can, or wrong.
     """
-    codes = np.array([REJECTED, *points.classes.values])
-    row_of = np.zeros(NODATA + 1, dtype=np.int64)
-    row_of[codes] = np.arange(codes.size)
+    codes, tree = np.array(points.classes.values)[:, None], ClassTree.from_attrs(on_map.attrs)
+
+    def counted(label: NDArray[Any], reference: NDArray[Any]) -> _Parts:
+        """Return which points count as right, and which as wrong (quantity, point)."""
+        agree = label == reference
+        if tree is not None:  # a group is right where the reference lies below it
+            agree |= tree.holds(label, reference)
+        kept, mapped, real = label > 0, label == codes, reference == codes
+        in_area = real & (kept | (not kept_only))
+        right = np.vstack([kept & agree, mapped & agree, mapped & real, in_area])
+        return right, np.vstack([kept & ~agree, mapped & ~agree, ~mapped & real, ~in_area])
+
+    def undecided(label: NDArray[Any]) -> _Parts:
+        """Return which labels may count as right, and as wrong, depending on the reference."""
+        kept, mapped = label > 0, label == codes
+        in_area = np.broadcast_to(kept | (not kept_only), mapped.shape)
+        right = np.vstack([kept, mapped, mapped, in_area])
+        return right, np.vstack([kept, mapped, ~mapped, in_area])
+
     stratum, sizes, (of_stratum, its_label) = _strata(points, on_map)
-    there = np.zeros((sizes.size, codes.size), dtype=bool)
-    there[of_stratum, row_of[its_label]] = True
+    strata, weight = np.eye(sizes.size), area[points.row, points.column]
+    doubts = [part @ strata[of_stratum] > 0 for part in undecided(its_label)]
+    unseen = counted(np.array([REJECTED]), np.array([NO_REFERENCE]))[1]
 
-    # right and wrong are tables (quantity, label, reference)
-    label, reference = np.arange(codes.size)[:, None], np.arange(codes.size + 1)
-    agree, tree = label == reference, ClassTree.from_attrs(on_map.attrs)
-    if tree is not None:  # a group is right where the reference lies below it
-        agree[:, :-1] |= tree.holds(codes[:, None], codes)
-    value = np.arange(1, codes.size)[:, None, None]
-    mapped, real, on_kept = label == value, reference == value, label > 0
-    counts_area = real & (on_kept | (not kept_only))
-    right = np.concatenate([(on_kept & agree)[None], mapped & agree, mapped & real, counts_area])
-    wrong = np.concatenate(
-        [(on_kept & ~agree)[None], mapped & ~agree, ~mapped & real, ~counts_area]
-    )
+    def ratios(right: Any, wrong: Any, used: Any = slice(None)) -> NDArray[np.float64]:
+        inside, mass = strata[stratum[used]], weight[used] / weight.mean()
+        return _ratios(right[:, used], wrong[:, used], inside, mass, sizes, doubts, unseen, delta)
 
-    # points, their areas and the squares of these (power, stratum, label, reference)
-    unclear, weight = points.reference == CANNOT_TELL, area[points.row, points.column]
-    column = np.where(unclear, codes.size, row_of[points.reference])
-    tables = np.zeros((3, sizes.size, *right.shape[1:]))
-    for power, table in enumerate(tables):
-        cells = (stratum, row_of[points.label], column)
-        np.add.at(table, cells, (weight / weight.mean()) ** power)
-
-    clear = right[..., :-1], wrong[..., :-1]
-    figures = _ratios(tables[..., :-1], sizes, there, *clear, delta)
+    right, wrong = counted(points.label, points.reference)
+    unclear = points.reference == CANNOT_TELL
+    figures = ratios(right, wrong, ~unclear)
     if unclear.any():
-        can_be_right, can_be_wrong = (part.any(-1) for part in clear)
-        right[..., -1], wrong[..., -1] = False, can_be_wrong
-        lower = _ratios(tables, sizes, there, right, wrong, delta)[:, 2]
-        right[..., -1], wrong[..., -1] = can_be_right, clear[1].all(-1)
-        upper = _ratios(tables, sizes, there, right, wrong, delta)[:, 3]
+        may_be_right, may_be_wrong = (unclear & part for part in undecided(points.label))
+        lower = ratios(right, wrong | may_be_wrong)[:, 2]
+        upper = ratios(right | may_be_right, wrong & ~may_be_right)[:, 3]
         figures[:, 2], figures[:, 3] = np.fmin(figures[:, 2], lower), np.fmax(figures[:, 3], upper)
     return figures
 
 
 def _ratios(
-    tables: NDArray[np.float64],
-    sizes: NDArray[np.float64],
-    there: NDArray[np.bool_],
-    right: NDArray[np.bool_],
+    right: NDArray[np.bool_],  # (quantity, point)
     wrong: NDArray[np.bool_],
+    inside: NDArray[np.float64],  # which stratum a point lies in (point, stratum)
+    weight: NDArray[np.float64],
+    sizes: NDArray[np.float64],  # pixels of the strata
+    doubts: list[NDArray[np.bool_]],  # where right and wrong areas may vary (quantity, stratum)
+    unseen: NDArray[np.bool_],  # whether a stratum without a point counts as wrong (quantity, 1)
     delta: float,
 ) -> NDArray[np.float64]:
-    """Return ratios, their errors and limits; `there` says which labels a stratum has."""
-    counts, weights, squares = tables
-    n_points = np.asarray(counts.sum(axis=(1, 2)))
+    """Return ratios, their errors and limits."""
+    n_points = inside.sum(axis=0)
     n = np.maximum(n_points, 1)
-    mean = weights.sum(axis=(1, 2)) / n
+    mean = weight @ inside / n
     areas = sizes * np.where(mean > 0, mean, 1.0)
-    shares = [
-        np.einsum("qlr,slr->qs", part, weights) * sizes / n / areas for part in (right, wrong)
-    ]
-    # only the rejected pixels may have no point, and are wrong where they are not asked about
-    shares[1][:, n_points == 0] = np.all(wrong[:, REJECTED], axis=1, keepdims=True)
+    shares = [(part * weight) @ inside * sizes / n / areas for part in (right, wrong)]
+    shares[1][:, n_points == 0] = unseen  # only the rejected pixels may have no point
     above, others = (share @ areas for share in shares)
     with np.errstate(invalid="ignore"):  # nothing at all
         ratio = above / (above + others)
-    residual = np.where(right, 1.0, 0.0) - (right | wrong) * ratio[:, None, None]
+    residual = (right - (right | wrong) * ratio[:, None]) * weight
     left = 1 - n / sizes  # a stratum that is sampled whole leaves no doubt
-    spread = (
-        np.einsum("qlr,slr->qs", residual**2, squares) / n
-        - (np.einsum("qlr,slr->qs", residual, weights) / n) ** 2
-    )
+    spread = residual**2 @ inside / n - (residual @ inside / n) ** 2
     variance = (spread * sizes**2 * left / np.maximum(n - 1, 1)).sum(axis=1)
     error = np.sqrt(np.maximum(variance, 0.0)) / (above + others)
     error[error < 1e-7] = 0.0  # less is rounding
 
-    # How far the shares of each stratum may lie below and above: Clopper and Pearson's limits. A
-    # label that cannot be right, or wrong, whatever its reference, leaves no doubt.
+    # How far the shares of each stratum may lie below and above: Clopper and Pearson's limits
     distances = []
-    for part, share in zip((right, wrong), shares, strict=True):
-        doubt = (part.any(2) & ~part.all(2)) @ there.T * areas * (left > 0)
+    for doubtful, share in zip(doubts, shares, strict=True):
+        doubt = doubtful * areas * (left > 0)
         n_free = n / np.maximum(left, 1e-9)
         hits, misses = share * n_free, (1 - share) * n_free
         some, not_all = hits > 1e-9, misses > 1e-9
