@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateError
 
 from hsreject import __version__, schema
 from hsreject.errors import FileError, HsrejectWarning, InputError
@@ -29,7 +29,7 @@ from hsreject.promise.climb import (
     start_of,
     ways_out,
 )
-from hsreject.promise.design import climb_plan, map_climbs
+from hsreject.promise.design import climb_plan, planned_climbs
 from hsreject.promise.frame import (
     Frame,
     Regions,
@@ -67,7 +67,7 @@ _FOLLOWING = (
 _TEMPLATES = Environment(  # noqa: S701 (plain sentences)
     loader=PackageLoader("hsreject.promise", "."), undefined=StrictUndefined
 )
-_TEMPLATES.filters["percent"] = percent
+_TEMPLATES.filters |= {"percent": percent, "count": "{:,}".format}
 
 
 @dataclass(frozen=True)
@@ -221,11 +221,19 @@ class Certificate:
     @classmethod
     def from_json(cls, text: str) -> Certificate:
         """Return the certificate that :meth:`to_json` wrote; raise if it contradicts itself."""
-        entries = json.loads(text)
-        if entries["format"] != _FORMAT:
-            raise KeyError
-        certificate = cls._from_entries(entries)
-        if json.loads(certificate.to_json()) != entries | {"hsreject": __version__}:
+        try:
+            entries = json.loads(text)
+            certificate = cls._from_entries(entries)
+            written_again = json.loads(certificate.to_json())
+        except (
+            ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+            TemplateError,
+        ):  # fmt: skip
+            raise InputError(
+                "This is not a certificate of this version. Give the certificate.json of 'hsreject "
+                "certify', or certify again."
+            ) from None
+        if written_again != entries | {"hsreject": __version__}:
             raise InputError(
                 "The certificate contradicts itself: its threshold, counts, bounds or statement do "
                 "not follow from its tests. Take the file as it was written, or certify again."
@@ -251,14 +259,9 @@ class Certificate:
     def read(cls, path: str | PathLike[str]) -> Certificate:
         """Return the certificate in a JSON file."""
         try:
-            return cls.from_json(existing(path).read_text(encoding="utf-8"))
+            return cls.from_json(existing(path).read_text(encoding="utf-8", errors="replace"))
         except InputError as error:
             raise FileError(f"{path}: {error}") from None
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
-            raise FileError(
-                f"{path} is not a certificate of this version. Give the certificate.json of "
-                "'hsreject certify', or certify again."
-            ) from None
 
     # The map.
 
@@ -280,8 +283,8 @@ class Certificate:
             raise InputError(
                 f"The certificate is of another map ({self.map_id}, {self.shape[0]} rows x "
                 f"{self.shape[1]} columns) than this one ({identity or 'unread'}, {shape[0]} x "
-                f"{shape[1]}). It holds for the very same labels and confidences only: the same "
-                "scene, model and block size. Certify this map with a sample of its own."
+                f"{shape[1]}). It holds for the very same labels and confidences only. Certify "
+                "this map with a sample of its own."
             )
 
     def apply(
@@ -434,11 +437,11 @@ def certify(
     maps = [labels_of(one) for one in (label if confidence is None else [label])]
     frame = Frame.of(maps[0], confidence, exclude)
     points = given_sample(sample, frame.label, assume_random=assume_random)
-    n_training = int(np.count_nonzero(~frame.inside[points.row, points.column]))
-    if n_training:
+    n_excluded = int(np.count_nonzero(~frame.inside[points.row, points.column]))
+    if n_excluded:
         raise InputError(
-            f"{n_training} of the {len(points)} sampled pixels are training pixels, of which the "
-            "map knows the class. Draw the sample without them (exclude=train, --exclude)."
+            f"{n_excluded} of the {len(points)} sampled pixels are excluded: training pixels, or "
+            "places that nobody can label. Draw the sample without them (exclude=, --exclude)."
         )
     facts = {
         "map_id": "".join(map_id(one, frame.confidence) for one in maps),
@@ -455,7 +458,8 @@ def certify(
                     f"{name} is {getattr(plan, name):g} in the plan of this climb and cannot be "
                     f"changed after the draw (got {share:g}). Leave it out, or draw a new sample."
                 )
-        certificate_of = partial(_climbed, climbs=map_climbs(plan, frame), plan=plan, facts=facts)
+        climbs = planned_climbs(plan, frame, points)
+        certificate_of = partial(_climbed, climbs=climbs, plan=plan, facts=facts)
     else:
         points = _points(points, maps, frame.n_pixels, assume_random=assume_random)
         defaults = {"max_error": 0.05, "confidence_level": 0.9}

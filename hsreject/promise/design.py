@@ -122,6 +122,8 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
         raise InputError(
             f"n must be at most {frame.n_pixels}, the number of pixels with data that are not "
             f"excluded (got {n})."
+            if frame.n_pixels
+            else "Every pixel of the map is excluded: there is nothing to draw."
         )
     ascending = all(first < second for first, second in pairwise((0, *looks)))
     if looks and (design != RANDOM or not ascending or looks[-1] != n):
@@ -222,10 +224,8 @@ def map_climbs(
         )
     terms = Terms(n, plan.max_error, delta)
     flat = np.flatnonzero(frame.inside)
-    key, depths = (
-        random_keys(flat.size, plan.seed, _CLIMB),
-        [one.depth[frame.inside] for one in parts],
-    )
+    key = random_keys(flat.size, plan.seed, _CLIMB)
+    depths = [one.depth[frame.inside] for one in parts]
     # of each ring between two regions, only a few pixels can be among the first of a region
     first = [
         ring[np.argsort(key[ring])[: terms.looks[-1]]]
@@ -293,8 +293,8 @@ def more_points(
     """
     check_count("n", n, least=1)
     frame = Frame.of(label, confidence, exclude)
-    plan = climb_plan(sample, frame)
-    climbs, sample = map_climbs(plan, frame), sample.on_map(frame.label)
+    plan, sample = climb_plan(sample, frame), sample.on_map(frame.label)
+    climbs = planned_climbs(plan, frame, sample)
     outcomes = [climb.outcome(sample, waiting=RIGHT) for climb in climbs]
     places = next_batch(climbs, outcomes, n=n, n_left=plan.n_points - len(sample))
     added = Sample.at(climbs[0].pixels[places], frame.label, plan)
@@ -316,6 +316,19 @@ def climb_plan(sample: Sample, frame: Frame) -> Design:
             "as then (exclude=, --exclude); of other labels or confidences, draw a new sample."
         )
     return plan
+
+
+def planned_climbs(plan: Design, frame: Frame, sample: Sample) -> list[Climb]:
+    """Return the climbs of a plan, or say that they would never ask for some of the points."""
+    climbs = map_climbs(plan, frame)
+    places = np.ravel_multi_index((sample.row, sample.column), frame.label.shape)
+    n_strange = int(np.count_nonzero(~np.isin(places, climbs[0].pixels)))
+    if n_strange:
+        raise InputError(
+            f"{n_strange} of the {len(sample)} points are not those that this climb drew: they "
+            "were added, or moved. Take the places from the file that was drawn."
+        )
+    return climbs
 
 
 # What to expect before any label.
@@ -446,8 +459,9 @@ def expected_coverage(  # noqa: PLR0913 (a climb, and how often)
     errors, sizes = regions.predicted_errors(predicted), regions.sizes
     if errors is None:
         raise InputError(
-            "There is no prediction to plan with. Give the chance of each label to be wrong "
-            "(predicted=, --predicted), or a confidence that is a calibrated probability."
+            "There is no prediction to plan with. Give --predicted: the folder of a run, a model, "
+            "or a raster with the probability of each label to be right (in Python predicted=, its "
+            "chance to be wrong)."
         )
     # errors of whole regions become those of the rings between them
     rings = np.diff(sizes, prepend=0)

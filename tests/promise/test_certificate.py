@@ -102,7 +102,7 @@ def test_the_sequence_starts_where_enough_points_are_expected_and_stops_at_the_f
     assert (made.threshold, made.coverage) == (passed[-1].threshold, passed[-1].coverage)
     assert made.upper_bound <= 0.1
     assert made.upper_bound == passed[-1].upper_bound(0.1)
-    for word in ("90 %", "10 %", "8000 pixels", "400 sampled", "simple random", "seed 0"):
+    for word in ("90 %", "10 %", "8,000 pixels", "400 sampled", "simple random", "seed 0"):
         assert word in made.statement
 
 
@@ -115,8 +115,8 @@ def test_a_perfect_map_is_certified_as_a_whole() -> None:
 
 @pytest.mark.parametrize(
     ("n", "wrong", "words"),
-    [(40, 0.0, "fewer than 68"), (300, 0.03, "7 % could be promised"),
-     (300, 0.3, "% could be promised"), (300, 0.5, "too many for a promise")],
+    [(40, 0.0, "fewer than 68"), (300, 0.03, "at 7 % with 300 labels"),
+     (300, 0.3, "% with 300 labels"), (300, 0.5, "too many for a promise")],
 )  # fmt: skip
 def test_nothing_can_be_certified_is_an_answer(n, wrong, words) -> None:
     _, confidence, truth = ranked_map()
@@ -382,6 +382,12 @@ def test_a_certificate_that_contradicts_itself_is_refused(tmp_path) -> None:
                 with pytest.raises(InputError, match="contradicts"):
                     hr.Certificate.from_json(json.dumps(stored | {name: value, "digest": digest}))
     (tmp_path / "c.json").write_text(json.dumps(stored | {"coverage": 0.123}))
+    for name, value in {"max_error": 0, "n_pixels": 0, "shape": {}, "tests": None}.items():
+        with pytest.raises(InputError, match="not a certificate"):
+            hr.Certificate.from_json(json.dumps(stored | {name: value}))
+    for text in ("", "{}", "[]"):
+        with pytest.raises(InputError, match="not a certificate"):
+            hr.Certificate.from_json(text)
     with pytest.raises(FileError, match=r"c\.json: .*contradicts"):
         hr.Certificate.read(tmp_path / "c.json")
 

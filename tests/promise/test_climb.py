@@ -145,6 +145,8 @@ def test_the_first_batch_is_a_look_and_the_next_ones_come_as_they_are_asked_for(
     assert not sample.labelled.any()
     made = hr.certify(label, confidence, sample)
     assert (made.threshold, made.finished, made.n_points) == (None, False, 0)
+    assert "Label the points" in made.statement  # nothing is known of errors yet
+    assert "likely" not in made.statement
     more = hr.more_points(label, confidence, sample.with_reference(truth), 50)
     assert len(sample) < len(more) <= len(sample) + 50
     np.testing.assert_array_equal(more.id, np.arange(1, len(more) + 1))
@@ -167,6 +169,15 @@ def test_it_says_how_many_more_labels_or_that_none_are_likely_to_do() -> None:
     hopeless = hr.certify(label, confidence, sample.with_reference(truth % 3 + 1))
     assert hopeless.n_more is None
     assert "likely to pass" in hopeless.statement
+
+
+def test_points_that_the_climb_did_not_draw_are_refused() -> None:
+    label, confidence, truth = ranked_map()
+    sample = climbed(label, confidence, truth, 100)
+    moved = replace(sample, row=(sample.row + 1) % label.shape[0])
+    for what in (hr.certify, hr.more_points):
+        with pytest.raises(InputError, match="not those that this climb drew"):
+            what(label, confidence, moved)
 
 
 def test_a_changed_map_or_plan_is_refused() -> None:
