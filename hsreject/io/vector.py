@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import warnings
 from contextlib import suppress
-from io import StringIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyogrio
 import shapely
 from rasterio.crs import CRS
@@ -23,6 +20,7 @@ from hsreject.errors import FileError, InputError, LostFeatureWarning
 from hsreject.files import free_space, reading
 from hsreject.io.grid import Grid, crs_name, same_crs
 from hsreject.io.remote import gdal_name
+from hsreject.io.spreadsheet import Table, number_in
 from hsreject.registry import nearest
 from hsreject.sampling.polygons import polygon_numbers
 from hsreject.schema import NO_REFERENCE
@@ -37,8 +35,6 @@ _WHOLE = re.compile(r"\d{1,9}")
 _COORDINATES = ("x", "y")  # of a table of points, in the reference system of the scene
 _PLACES = (("longitude", "latitude"), ("lon", "lat"), ("long", "lat"), ("lng", "lat"), _COORDINATES)
 _DRIVERS = {"GPKG", "ESRI Shapefile", "GeoJSON", "FlatGeobuf", "GML", "KML", "LIBKML"}
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What makes a spreadsheet compute a cell; an apostrophe before it marks the cell as text."""
 _NAMES_OTHERS = (b"<OGR", b"gdal_streamed_alg")  # marks of formats that lead to other files
 
 
@@ -99,46 +95,29 @@ def _check_own(path: Path) -> None:
     pyogrio.set_gdal_config_options({"GML_DOWNLOAD_SCHEMA": "NO"})
 
 
-def read_table(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the columns of a CSV file as text, as spreadsheets of any language write it."""
-    with reading(path):
-        raw = path.read_bytes()
-        try:
-            text = raw.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            text = raw.decode("cp1252", errors="replace")
-        separator = max(",;\t", key=text.partition("\n")[0].count)
-        reader = csv.DictReader(StringIO(text, newline=""), delimiter=separator, restval="")
-        rows = [row for row in reader if any(row.values())]
-        if any(None in row for row in rows):
-            raise FileError(f"{path} has a row with more cells than columns named in the first.")
-
-    def as_written(cell: str) -> str:  # without the apostrophe that marks it as text
-        return cell[1:] if cell[:1] == "'" and cell[1:].startswith(FORMULA) else cell
-
-    return {
-        name.strip(): np.array([as_written(row[name].strip()) for row in rows], dtype=object)
-        for name in reader.fieldnames or ()
-    }
-
-
 def _table_of_points(path: Path) -> tuple[NDArray[Any], dict[str, NDArray[Any]], CRS | None]:
     """Return the points, the other columns and the CRS of a CSV file; that of x and y is None."""
     _check_own(path)
-    columns = read_table(path)
+    columns = Table.read(path).columns
     written = {name.lower(): name for name in columns}
     for x, y in _PLACES:
         if {x, y} <= written.keys():
-            cells = [columns.pop(written[name]) for name in (x, y)]
-            # some programs write a comma for the decimal point
-            dotted = ([cell.replace(",", ".") for cell in column] for column in cells)
-            points = shapely.points(*(pd.to_numeric(one, errors="coerce") for one in dotted))
+            points = shapely.points(*(_coordinates(columns.pop(written[name])) for name in (x, y)))
             crs = None if (x, y) == _COORDINATES else CRS.from_epsg(4326)
             return points, {name: _numbers_if_all(one) for name, one in columns.items()}, crs
     raise FileError(
         f"{path} has no columns longitude and latitude (lon, lat), or x and y, that say where its "
         f"points lie. It has: {', '.join(columns)}."
     )
+
+
+def _coordinates(cells: NDArray[Any]) -> NDArray[np.float64]:
+    """Return numbers, NaN where a cell holds none."""
+    numbers = np.full(cells.size, np.nan)
+    for row, cell in enumerate(cells):
+        with suppress(ValueError):
+            numbers[row] = number_in(cell)
+    return numbers
 
 
 def _numbers_if_all(cells: NDArray[Any]) -> NDArray[Any]:
@@ -373,8 +352,9 @@ def write_layer(
     driver: str,
     *,
     layer: str,
+    append: bool = False,
 ) -> None:
-    """Write one layer of features, or say that it could not be written.
+    """Write one layer of features, or add to it, or say that it could not be written.
 
     GeoJSON is in degrees, as its standard requires, wherever there is a reference system.
     """
@@ -392,7 +372,8 @@ def write_layer(
                 geometry_type=geometry_type,
                 crs=None if crs is None else crs.to_wkt(),
                 driver=driver,
-                layer_options=options,
+                layer_options={} if append else options,
+                append=append,
             )
         if driver == "GeoJSON":  # GDAL closes a file that was cut by a full disk without a word
             json.loads(path.read_bytes())
@@ -400,3 +381,31 @@ def write_layer(
         pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, RuntimeError, ValueError
     ) as error:  # fmt: skip
         raise FileError(f"Could not write {path} ({free_space(path.parent)}).") from error
+
+
+def append_points(
+    path: Path, x: NDArray[Any], y: NDArray[Any], crs: CRS | None, columns: Mapping[str, Any]
+) -> None:
+    """Add points to the layer of a file, in its reference system; what else it holds stays.
+
+    Of `columns`, those that the layer has are written; others that it has stay empty.
+    """
+    info = layer_info(path, layer=None)
+    if crs is not None and info.crs is not None and not same_crs(crs, info.crs):
+        x, y = map(np.array, transform_coordinates(crs, info.crs, x, y)[:2])
+    cells = {name: columns[name.lower()] for name in info.attributes if name.lower() in columns}
+    if path.suffix.lower() == ".geojson":  # to which GDAL adds features in another order
+        collection = json.loads(path.read_bytes())
+        rows = zip(*(values.tolist() for values in cells.values()), strict=True)
+        collection["features"] += [
+            {
+                "type": "Feature",
+                "properties": dict(zip(cells, row, strict=True)),
+                "geometry": {"type": "Point", "coordinates": place},
+            }
+            for row, *place in zip(rows, x.tolist(), y.tolist(), strict=True)
+        ]
+        path.write_text(json.dumps(collection), encoding="utf-8")
+        return
+    points, driver = shapely.to_wkb(shapely.points(x, y)), pyogrio.detect_write_driver(path)
+    write_layer(path, points, cells, "Point", info.crs, driver, layer=info.layer, append=True)

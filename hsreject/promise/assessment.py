@@ -15,9 +15,10 @@ from hsreject.class_tree import ClassTree
 from hsreject.classes import ClassTable
 from hsreject.errors import HsrejectWarning, InputError
 from hsreject.io.grid import Grid
+from hsreject.io.spreadsheet import write_csv
 from hsreject.measures.confusion import confusion_matrix
 from hsreject.promise.frame import NODATA, labels_of
-from hsreject.promise.sample import CANNOT_TELL, CLIMB, STRATIFIED, Sample, given_sample, write_csv
+from hsreject.promise.sample import CANNOT_TELL, CLIMB, STRATIFIED, Sample, given_sample
 from hsreject.registry import check_number
 from hsreject.schema import (
     CATEGORY,

@@ -1,5 +1,5 @@
 -- The GeoPackage extension "Schema" (OGC 12-128r18, annex F.9): values that the column 'reference' of
--- the layer 'sample' may have, which QGIS offers as a drop-down. The names of the classes follow.
+-- the layer may have, which QGIS offers as a drop-down. The layer and the names of the classes follow.
 CREATE TABLE gpkg_data_columns (table_name TEXT NOT NULL, column_name TEXT NOT NULL, name TEXT,
     title TEXT, description TEXT, mime_type TEXT, constraint_name TEXT,
     PRIMARY KEY (table_name, column_name), UNIQUE (table_name, name));
@@ -13,5 +13,3 @@ CREATE TABLE IF NOT EXISTS gpkg_extensions (table_name TEXT, column_name TEXT,
 INSERT INTO gpkg_extensions SELECT column1, NULL, 'gpkg_schema',
     'http://www.geopackage.org/spec/#extension_schema', 'read-write'
     FROM (VALUES ('gpkg_data_columns'), ('gpkg_data_column_constraints'));
-INSERT INTO gpkg_data_columns (table_name, column_name, constraint_name)
-    VALUES ('sample', 'reference', 'classes');

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import re
+import shutil
 import sqlite3
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from importlib.resources import files
@@ -25,7 +25,15 @@ from hsreject.classes import ClassTable
 from hsreject.errors import FileError, GuessWarning, HsrejectWarning, InputError
 from hsreject.files import existing, replacing
 from hsreject.io.grid import Grid, transformed
-from hsreject.io.vector import Features, is_known, onto_grid, read_columns, write_layer
+from hsreject.io.spreadsheet import Table, number_in, write_csv
+from hsreject.io.vector import (
+    Features,
+    append_points,
+    is_known,
+    onto_grid,
+    read_columns,
+    write_layer,
+)
 from hsreject.promise.frame import NODATA, labels_of, map_id
 from hsreject.registry import nearest
 from hsreject.schema import NO_REFERENCE, as_label_map, check_same_grid, class_table
@@ -51,8 +59,6 @@ WAY_OUT = (
 
 _WGS84 = "EPSG:4326"
 _DRIVERS = {".gpkg": "GPKG", ".geojson": "GeoJSON", ".csv": "CSV"}
-_LAYER = "sample"
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what makes a spreadsheet compute a cell
 _POINTS = {shapely.GeometryType.POINT, shapely.GeometryType.MULTIPOINT}
 _WHOLE = re.compile(r"\d{1,5}(\.0*)?")
 
@@ -203,7 +209,7 @@ class Sample:
         share = counts[stratum] / self.stratum_pixels
         return np.full(len(self), np.nan) if self.kind == CLIMB else np.asarray(share)
 
-    def select(self, which: NDArray[Any]) -> Sample:
+    def select(self, which: NDArray[Any] | slice) -> Sample:
         """Return the points that a mask or an index chooses."""
         return replace(self, **{name: getattr(self, name)[which] for name in _ARRAYS})
 
@@ -262,12 +268,7 @@ class Sample:
             Replace a file that is already there.
         """
         path = Path(path)
-        driver = _DRIVERS.get(path.suffix.lower())
-        if driver is None:
-            raise InputError(
-                f"Cannot tell the format of '{path.name}'. A sample may end in: "
-                f"{', '.join(_DRIVERS)}."
-            )
+        driver = _driver_of(path)
         columns, x, y = file_columns(self, show_label=show_label)
         columns |= notes or {}
         with replacing(path, overwrite=overwrite) as work:
@@ -276,10 +277,26 @@ class Sample:
                 write_csv(work, columns, zip(*cells, strict=True))
             else:
                 points = shapely.to_wkb(shapely.points(x, y))
-                write_layer(work, points, columns, "Point", self.grid.crs, driver, layer=_LAYER)
+                crs, layer = self.grid.crs, path.stem
+                write_layer(work, points, columns, "Point", crs, driver, layer=layer)
             if driver == "GPKG":
                 _offer_classes(work, [*self.classes.names, NONE_OF_THESE_TEXT, CANNOT_TELL_TEXT])
         return path
+
+    def append_to(self, path: str | PathLike[str], first: int) -> None:
+        """Add the points from number `first` (from 0) on to the file of the others.
+
+        Whatever people have added to it stays: answers, columns, and tables of a GeoPackage.
+        """
+        path = Path(path)
+        driver = _driver_of(path)
+        columns, x, y = file_columns(self.select(slice(first, None)), show_label=True)
+        with replacing(path, overwrite=True) as work:
+            if driver == "CSV":
+                Table.read(path).append(work, columns)
+            else:
+                shutil.copyfile(path, work)
+                append_points(work, x, y, self.grid.crs, columns)
 
 
 _ARRAYS = [field.name for field in fields(Sample)][:-3]
@@ -295,6 +312,15 @@ def _completed(classes: ClassTable, values: NDArray[np.int64], names: ClassTable
 
 
 # Files for people who label.
+
+
+def _driver_of(path: Path) -> str:
+    """Return what GDAL calls the format of a sample, or say which there are."""
+    if path.suffix.lower() not in _DRIVERS:
+        raise InputError(
+            f"Cannot tell the format of '{path.name}'. A sample may end in: {', '.join(_DRIVERS)}."
+        )
+    return _DRIVERS[path.suffix.lower()]
 
 
 def file_columns(sample: Sample, *, show_label: bool) -> tuple[Columns, NDArray[Any], NDArray[Any]]:
@@ -328,23 +354,17 @@ def file_columns(sample: Sample, *, show_label: bool) -> tuple[Columns, NDArray[
     return columns, x, y
 
 
-def write_csv(path: Path, names: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-    """Write a table for spreadsheets; text that one would compute begins with an apostrophe."""
-
-    def as_text(cell: Any) -> Any:
-        return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
-
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)  # which writes None as nothing
-        writer.writerows([as_text(cell) for cell in row] for row in (names, *rows))
-
-
 def _offer_classes(path: Path, names: list[str]) -> None:
     """Say in a GeoPackage which values the column `reference` may have."""
     try:
         with closing(sqlite3.connect(path)) as file, file:
             tables = files("hsreject.promise").joinpath("drop_down.sql")
             file.executescript(tables.read_text(encoding="utf-8"))
+            file.execute(
+                "INSERT INTO gpkg_data_columns (table_name, column_name, constraint_name) VALUES "
+                "(?, 'reference', 'classes')",
+                (path.stem,),
+            )
             file.executemany(
                 "INSERT INTO gpkg_data_column_constraints (constraint_name, constraint_type, value,"
                 " description) VALUES ('classes', 'enum', ?1, ?1)",
@@ -430,7 +450,7 @@ class _Table:
         self.path, self.grid, self.crs = path, grid, grid.crs
         self.points: NDArray[Any] | None = None
         if path.suffix.lower() == ".csv":
-            self.columns = _csv_columns(path)
+            self.columns = {name.lower(): cells for name, cells in Table.read(path).columns.items()}
             if grid.crs is not None and {"longitude", "latitude"} <= set(self.columns):
                 self.crs = CRS.from_user_input(_WGS84)
                 self.points = shapely.points(self.numbers("longitude"), self.numbers("latitude"))
@@ -463,7 +483,7 @@ class _Table:
     def numbers(self, name: str, *, whole: bool = False) -> NDArray[Any]:
         """Return a column of numbers; some programs write a comma for the decimal point."""
         try:
-            numbers = np.array([float(str(v).replace(",", ".")) for v in self.column(name)])
+            numbers = np.array([number_in(cell) for cell in self.column(name)])
             broken = numbers[(np.floor(numbers) != numbers) | np.isinf(numbers)]
             if whole and broken.size:
                 raise ValueError(f"not {broken[0]:g}")
@@ -515,30 +535,6 @@ class _Table:
         places = np.full((2, len(points)), -1, dtype=np.int64)  # off the map
         places[:, near] = np.where(off, -1, pixel)
         return places[::-1]
-
-
-def _csv_columns(path: Path) -> Columns:
-    """Return the columns of a CSV file as text; spreadsheets may separate them by semicolons."""
-    raw = path.read_bytes()
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = raw.decode("cp1252", errors="replace")
-    separator = max(",;\t", key=text.partition("\n")[0].count)
-    reader = csv.DictReader(text.splitlines(), delimiter=separator, restval="")
-    rows = [row for row in reader if any(row.values())]
-    if any(None in row for row in rows):
-        raise FileError(f"{path} has a row with more cells than columns named in the first.")
-
-    def as_written(cell: str) -> str:  # before :func:`write_csv` marked it as text
-        return cell[1:] if cell[:1] == "'" and cell[1:].startswith(_FORMULA) else cell
-
-    return {
-        name.strip().lower(): np.array(
-            [as_written(row[name].strip()) for row in rows], dtype=object
-        )
-        for name in reader.fieldnames or ()
-    }
 
 
 def _classes_of(values: NDArray[Any], classes: ClassTable) -> tuple[NDArray[np.int64], ClassTable]:

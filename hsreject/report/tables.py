@@ -13,9 +13,9 @@ from hsreject.class_tree import ClassTree, Group, rows_of
 from hsreject.classes import ClassTable
 from hsreject.handover.confidence_classes import CONFIDENCE_CLASSES
 from hsreject.io.grid import Grid
+from hsreject.io.spreadsheet import write_csv
 from hsreject.measures.choosing import choose_point
 from hsreject.measures.point import OperatingPoint, share
-from hsreject.promise.sample import write_csv
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.schema import (
     CATEGORY,

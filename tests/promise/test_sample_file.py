@@ -284,3 +284,53 @@ def test_a_disk_that_is_full_at_any_byte_leaves_no_half_file(ending, label, tmp_
         with files_of_at_most(length - missing), pytest.raises(FileError, match="Could not write"):
             sample.write(path)
         assert list(tmp_path.iterdir()) == []
+
+
+def grown(label, confidence, path: Path) -> tuple[hr.Sample, hr.Sample]:
+    """Return the points of a climb that are in a file, and those after the next batch."""
+    points = hr.open_sample(path, label)
+    larger = hr.more_points(label, confidence, points.with_reference(label), 20)
+    assert len(larger) == len(points) + 20
+    larger.append_to(path, len(points))
+    return points, larger
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("crs", [32633, 4326])
+def test_more_points_leave_what_people_have_added(ending, crs, label, tmp_path) -> None:
+    confidence = ranked_map()[1]
+    path = tmp_path / f"climb.{ending}"
+    written(label, path, 300, design="climb", confidence=confidence)
+    if ending == "csv":
+        rows = rows_of(path)
+        with path.open("w", newline="", encoding="cp1252") as stream:
+            writer = csv.DictWriter(stream, [*rows[0], "note"], delimiter=";")
+            writer.writeheader()
+            writer.writerows(row | {"note": "über", "reference": "corn"} for row in rows)
+    else:
+        frame = gpd.read_file(path).assign(note="über", reference="corn")
+        frame.to_crs(crs if ending == "gpkg" else 4326).to_file(path)
+    if ending == "gpkg":
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute("CREATE TABLE layer_styles (style TEXT)")
+    points, larger = grown(label, confidence, path)
+    back = hr.open_sample(path, label)
+    same_points(back, larger)
+    np.testing.assert_array_equal(back.reference, np.repeat([1, 0], [len(points), 20]))
+    if ending == "csv":
+        text = path.read_text(encoding="cp1252").splitlines()
+        assert [line.count("über") for line in text[1:]] == [1] * len(points) + [0] * 20
+        assert all(line.count(";") == text[0].count(";") for line in text)
+    else:
+        notes = gpd.read_file(path, layer=path.stem if ending == "gpkg" else None).note
+        assert notes.fillna("").tolist() == ["über"] * len(points) + [""] * 20
+    if ending == "gpkg":
+        with closing(sqlite3.connect(path)) as file:
+            assert file.execute("SELECT count(*) FROM layer_styles").fetchone() == (0,)
+
+
+def test_a_spreadsheet_may_save_utf_16(label, tmp_path) -> None:
+    path = tmp_path / "sample.csv"
+    sample = written(label, path)
+    path.write_text(path.read_text(encoding="utf-8").replace(",", "\t"), encoding="utf-16")
+    same_points(sample, hr.open_sample(path, label))

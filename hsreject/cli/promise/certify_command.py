@@ -122,7 +122,7 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
         print_lines(console, place)
     print_lines(console, f"wrote {', '.join(files)} into {out}", certificate.applies_to)
     if len(larger) > len(points):
-        larger.write(sample, overwrite=True)
+        larger.append_to(sample, len(points))
         print_lines(
             console, f"added {len(larger) - len(points)} points to {sample}: label them and go on"
         )
@@ -148,10 +148,10 @@ def _write_certificate(
 
     from hsreject.files import complete_folder
     from hsreject.io.maps import write_map
+    from hsreject.io.spreadsheet import write_csv
     from hsreject.plot import CertificateDisplay, new_row, save_figure
     from hsreject.plot.style import COLUMN_WIDTH
     from hsreject.promise.climb import Look
-    from hsreject.promise.sample import write_csv
     from hsreject.schema import ZERO_MEANING
 
     with complete_folder(folder, overwrite=overwrite) as work:
