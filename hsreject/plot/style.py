@@ -163,14 +163,16 @@ def row_of(count: int, axes: Sequence[Axes] | None, width: float, height: float)
 
 
 def legend_above(ax: Axes, handles: Sequence[Artist]) -> None:
-    """Write one legend for all axes of a figure into one row above them."""
+    """Write one legend for all axes of a figure above them, in as few rows as have room."""
     figure = ax.figure
+    most = int(1.2 * figure.bbox.width / figure.dpi)  # an entry takes 0.8 inches
+    n_rows = max(-(-len(handles) // most), 1)
     # only the constrained layout makes room outside the axes
     constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
     figure.legend(
         handles=handles,
         loc="outside upper center" if constrained else "upper center",
-        ncols=len(handles),
+        ncols=-(-len(handles) // n_rows),
         columnspacing=1.4,
         handlelength=1.8,
         borderaxespad=0.2,
