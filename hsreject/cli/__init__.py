@@ -30,8 +30,7 @@ from hsreject.cli.init_command import init_command
 from hsreject.cli.map_command import map_command
 from hsreject.cli.promise.assess_command import assess_command
 from hsreject.cli.promise.certify_command import certify_command
-from hsreject.cli.promise.label_command import label_command
-from hsreject.cli.promise.sample_command import sample_command
+from hsreject.cli.promise.sample_commands import label_command, sample_command
 from hsreject.cli.run_command import run_command
 from hsreject.cli.train_command import train_command
 from hsreject.errors import HsrejectError, HsrejectWarning
@@ -69,7 +68,7 @@ app.command("fetch")(fetch_command)
 app.add_typer(config_app, name="config")
 
 
-def _show_version(*, show: bool) -> None:
+def _show_version(show: bool) -> None:  # noqa: FBT001
     if show:
         typer.echo(f"hsreject {__version__}")
         raise typer.Exit
@@ -81,10 +80,7 @@ def root(
     version: Annotated[
         bool,
         typer.Option(
-            "--version",
-            help="Show the version and exit.",
-            callback=lambda show: _show_version(show=show),
-            is_eager=True,
+            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
         ),
     ] = False,
 ) -> None:
@@ -125,9 +121,6 @@ def _termination_is_an_interrupt() -> Iterator[threading.Event]:
         terminated.set()
         signal.raise_signal(signal.SIGINT)
 
-    if threading.current_thread() is not threading.main_thread():
-        yield terminated
-        return
     before = signal.signal(signal.SIGTERM, terminate)
     try:
         yield terminated

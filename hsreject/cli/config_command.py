@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from hsreject.cli.console import print_table
 from hsreject.errors import ConfigError
 from hsreject.registry import nearest
 
@@ -25,12 +22,12 @@ def list_parts() -> None:
     from hsreject.pipeline.parts import REGISTRIES
     from hsreject.pipeline.plan import SECTIONS
 
-    console = Console()
-    console.print(_two_columns("a configuration", ("key", "what it is"), SECTIONS))
+    keys = SECTIONS.items()
+    print_table(("key", "what it is"), keys, title="a configuration", justify="left")
     for section, registry in REGISTRIES.items():
-        parts = {name: registry.summary(name) for name in registry}
-        console.print(_two_columns(f"[{section}]", ("name", "what it is"), parts))
-    console.print("'hsreject config show NAME' explains one of them.", highlight=False)
+        parts = [(name, registry.summary(name)) for name in registry]
+        print_table(("name", "what it is"), parts, title=f"[{section}]", justify="left")
+    typer.echo("'hsreject config show NAME' explains one of them.")
 
 
 @config_app.command("show")
@@ -42,7 +39,6 @@ def show_part(
     """Explain one part: its options, their defaults and its documentation."""
     from hsreject.pipeline.parts import REGISTRIES
 
-    console = Console()
     sections = {section: parts for section, parts in REGISTRIES.items() if name in parts}
     if not sections:
         names = [part for parts in REGISTRIES.values() for part in parts]
@@ -51,21 +47,12 @@ def show_part(
             "'hsreject config list' lists them all."
         )
     for section, registry in sections.items():
-        options = {
-            option: default_of(section, option, parameter.default)
+        options = [
+            (option, default_of(section, option, parameter.default))
             for option, parameter in registry.options(name).items()
-        }
-        console.print(_two_columns(f"[{section}] {name}", ("option", "default"), options))
-        console.print(escape(inspect.getdoc(registry[name]) or ""), highlight=False, soft_wrap=True)
-
-
-def _two_columns(title: str, headings: tuple[str, str], rows: Mapping[str, str]) -> Table:
-    table = Table(title=f"[bold]{escape(title)}[/bold]", title_justify="left")
-    table.add_column(headings[0], no_wrap=True)
-    table.add_column(headings[1])
-    for name, text in rows.items():
-        table.add_row(name, escape(text))
-    return table
+        ]
+        print_table(("option", "default"), options, title=f"[{section}] {name}", justify="left")
+        typer.echo(inspect.getdoc(registry[name]))
 
 
 def default_of(section: str, option: str, value: object) -> str:

@@ -7,26 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from hsreject.cli.console import (
+from hsreject.cli.console import print_table, progress_on
+from hsreject.cli.options import (
+    Attribute,
     BandAxis,
+    Confidence,
+    Nodata,
     Overwrite,
     ReplaceFile,
-    cache_inside,
     check_there,
-    print_lines,
-    progress_on,
-    result_table,
+    new_file,
+    new_folder,
 )
+from hsreject.errors import InputError
 
 if TYPE_CHECKING:
-    from hsreject.report.evaluation import Evaluation
+    from rich.console import Console
 
-Attribute = Annotated[
-    str | None, typer.Option(help="Attribute of polygons or points that holds the class.")
-]
-Nodata = Annotated[int | None, typer.Option(help="One more label that means no data.")]
+    from hsreject.report.evaluation import Evaluation
 
 
 def evaluate_command(  # noqa: PLR0913 (one argument per option)
@@ -35,9 +34,7 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
         Path, typer.Option(help="True classes: raster (0 is no reference), polygons or points.")
     ],
     labels: Annotated[Path, typer.Option(help="Assigned classes before rejection: raster.")],
-    confidence: Annotated[
-        Path | None, typer.Option(help="Confidence of the labels, larger is more certain: raster.")
-    ] = None,
+    confidence: Confidence = None,
     rejected: Annotated[
         Path | None, typer.Option(help="What the map rejects: raster, not 0 where it does.")
     ] = None,
@@ -53,12 +50,7 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
     ] = None,
     attribute: Attribute = None,
     nodata: Nodata = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", callback=cache_inside, help="New folder for tables, curves and pictures."
-        ),
-    ] = None,
+    out: Annotated[Path | None, new_folder("New folder for tables, curves and pictures.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Measure a classification with rejection: one operating point, or all that thresholds reach.
@@ -83,17 +75,14 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
         nodata=nodata,
         attribute=attribute,
     )
-    console = Console(highlight=False)
-    if out is None:
-        show_evaluation(evaluation, console)
-        return
-    with progress_on(Console(stderr=True)) as progress:
-        files = evaluation.write(out, overwrite=overwrite, progress=progress)
-    show_evaluation(evaluation, console)
-    print_lines(console, f"wrote {len(files)} files into {out}; open {out / 'report.html'}")
+    show_evaluation(evaluation)
+    if out is not None:
+        with progress_on() as progress:
+            files = evaluation.write(out, overwrite=overwrite, progress=progress)
+        typer.echo(f"wrote {len(files)} files into {out}; open {out / 'report.html'}")
 
 
-def show_evaluation(evaluation: Evaluation, console: Console) -> None:
+def show_evaluation(evaluation: Evaluation, console: Console | None = None) -> None:
     """Print the table of operating points, and the figures that people quote."""
     from hsreject.report.evaluation import summary_lines
 
@@ -110,9 +99,10 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
         for named in evaluation.points
     ]
     headings = ("operating point", "rejected", "A", "Q", "phi", "threshold", "cost")
-    console.print(result_table(console, headings, rows))
-    console.print()
-    print_lines(console, *summary_lines(evaluation))
+    print_table(headings, rows, console=console)
+    typer.echo()
+    for line in summary_lines(evaluation):
+        typer.echo(line)
 
 
 def _number(value: float) -> str:
@@ -131,7 +121,7 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
             help="Confidence of the labels, larger is more certain: raster. One per --labels."
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write, such as map.html.")],
+    out: Annotated[Path, new_file("The page to write, such as map.html.")],
     reference: Annotated[
         Path | None,
         typer.Option(help="True classes to measure on: raster (0 is none), polygons or points."),
@@ -162,7 +152,6 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
     are, with --scene what the ground looks like.
     """
     check_there(*labels, *confidence, reference, scene)
-    from hsreject.errors import InputError
     from hsreject.files import check_target
 
     check_target(out, overwrite=overwrite)  # before the work, not after it
@@ -190,7 +179,7 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
         if "reference" in maps:
             training_warnings(label, maps["label"], np.nonzero(maps["reference"].values))
         systems[system] = as_dataset(maps)
-    with progress_on(Console(stderr=True)) as progress, reporting_reads(progress):
+    with progress_on() as progress, reporting_reads(progress):
         page = write_explorer(
             systems,
             out,
@@ -204,4 +193,4 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
             progress=progress,
         )
     size = page.stat().st_size / 1e6
-    print_lines(Console(), f"wrote {page} ({size:.1f} MB). Open it in a browser.")
+    typer.echo(f"wrote {page} ({size:.1f} MB). Open it in a browser.")

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from hsreject.cli.console import progress_on
+from hsreject.cli.console import print_table, progress_on
 
 
 def fetch_command(
@@ -29,7 +27,7 @@ def fetch_command(
     if not names:
         _list(folder)
         return
-    with progress_on(Console(stderr=True)) as progress:
+    with progress_on() as progress:
         fetched = [fetch_scene(name, folder=folder, progress=progress) for name in names]
     for files in fetched:
         for file in files:
@@ -40,11 +38,10 @@ def _list(folder: Path | None) -> None:
     from hsreject.datasets.scenes import data_folder, scenes
 
     place = data_folder(folder)
-    table = Table("name", "scene", "MB", "downloaded")
+    rows = []
     for name, scene in scenes().items():
         there = all((place / file.name).exists() for file in (scene.cube, scene.labels))
         size = (scene.cube.size + scene.labels.size) / 1e6
-        table.add_row(name, scene.title, f"{size:.1f}", "yes" if there else "no")
-    console = Console()
-    console.print(table)
-    console.print(f"Files are kept in {place}", soft_wrap=True, markup=False, highlight=False)
+        rows.append((name, scene.title, f"{size:.1f}", "yes" if there else "no"))
+    print_table(("name", "scene", "MB", "downloaded"), rows, justify="left")
+    typer.echo(f"Files are kept in {place}")

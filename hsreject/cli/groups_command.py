@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from hsreject.cli.console import ReplaceFile, check_there, print_lines
+from hsreject.cli.options import ReplaceFile, check_there, new_file
+from hsreject.errors import InputError
 
 _HEAD = """\
 # Proposed by 'hsreject groups' from {n} test pixels: classes of which at least {share:g} % are
@@ -20,9 +20,7 @@ _HEAD = """\
 def groups_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of 'hsreject run'.")],
     *,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="The file to write, for you to edit.")
-    ] = (Path("groups.toml")),
+    out: Annotated[Path, new_file("The file to write, for you to edit.")] = Path("groups.toml"),
     least: Annotated[
         float, typer.Option(help="Join two classes if this share of them is confused.")
     ] = 0.05,
@@ -38,7 +36,6 @@ def groups_command(
     check_there(run, result)
     import tomli_w
 
-    from hsreject.errors import InputError
     from hsreject.files import check_target, replacing
     from hsreject.io.netcdf import open_tree
     from hsreject.measures.levels import propose_groups
@@ -65,8 +62,6 @@ def groups_command(
     head = _HEAD.format(n=int(used.sum()), share=100 * least, classes=", ".join(classes.names))
     with replacing(out, overwrite=overwrite) as work:
         work.write_text(head + tomli_w.dumps({"groups": groups}), encoding="utf-8")
-    print_lines(
-        Console(),
-        *(f"{name}: {len(members)} classes" for name, members in groups.items()),
-        f"{out} is a proposal: edit it, and copy [groups] into the configuration.",
-    )
+    for name, members in groups.items():
+        typer.echo(f"{name}: {len(members)} classes")
+    typer.echo(f"{out} is a proposal: edit it, and copy [groups] into the configuration.")

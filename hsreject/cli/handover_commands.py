@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from hsreject.cli.console import ReplaceFile, check_there, print_lines, progress_on
+from hsreject.cli.console import progress_on
+from hsreject.cli.options import Confidence, ReplaceFile, check_there, new_file
+from hsreject.errors import InputError
 
 
 def next_command(
@@ -21,9 +22,7 @@ def next_command(
         ),
     ],
     *,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="The file to make: .gpkg, .geojson or .csv.")
-    ],
+    out: Annotated[Path, new_file("The file to make: .gpkg, .geojson or .csv.")],
     n: Annotated[int, typer.Option("--n", help="How many points.")] = 20,
     exclude: Annotated[
         Path | None,
@@ -65,19 +64,19 @@ def next_command(
     if len(masks) > 1:
         check_same_grid(*masks, names=("the run", "--exclude"))
     closed = reduce(or_, masks) if masks else None
-    with progress_on(Console(stderr=True)) as progress:
+    with progress_on() as progress:
         asked = next_labels(opened(path, chunks=STRIPS), n, exclude=closed, progress=progress)
     asked.write(out, overwrite=overwrite)
-    reasons = zip(asked.points.id.tolist(), asked.reason.tolist(), strict=True)
-    lines = [f"{number:4d}  {reason}" for number, reason in reasons]
-    lines.append(f"wrote {len(asked)} points into {out}")
     labelled = out
     if scene is not None:
         write_label_page(asked.points, open_scene(scene), page, overwrite=overwrite)
         labelled = page.with_suffix(".csv")
-        lines.append(f"wrote {page}: label them there")
-    lines.append(f"then: hsreject run CONFIG --add {labelled} --out ...")
-    print_lines(Console(), *lines)
+    for number, reason in zip(asked.points.id.tolist(), asked.reason.tolist(), strict=True):
+        typer.echo(f"{number:4d}  {reason}")
+    typer.echo(f"wrote {len(asked)} points into {out}")
+    if scene is not None:
+        typer.echo(f"wrote {page}: label them there")
+    typer.echo(f"then: hsreject run CONFIG --add {labelled} --out ...")
 
 
 def polygons_command(
@@ -85,16 +84,12 @@ def polygons_command(
         Path, typer.Argument(metavar="MAP", help="Label map: GeoTIFF or ENVI; 0 is rejected.")
     ],
     *,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="The file to make: .gpkg, .fgb or .geojson.")
-    ],
+    out: Annotated[Path, new_file("The file to make: .gpkg, .fgb or .geojson.")],
     minimum_area: Annotated[
         str | None,
         typer.Option(help="Smaller regions join a neighbor: 0.25ha, 2500m2, or pixels: 12px."),
     ] = None,
-    confidence: Annotated[
-        Path | None, typer.Option(help="Confidence of the labels: raster, on the same grid.")
-    ] = None,
+    confidence: Confidence = None,
     sieved: Annotated[
         Path | None,
         typer.Option(
@@ -109,7 +104,6 @@ def polygons_command(
     Sieve before you draw a sample: a sieved map is another map to its certificate.
     """
     check_there(label, confidence)
-    from hsreject.errors import InputError
     from hsreject.files import check_target
     from hsreject.handover.polygonize import polygonize, vector_driver
     from hsreject.handover.regions import STRIPS
@@ -123,20 +117,19 @@ def polygons_command(
         raise InputError("A map is sieved by an area: give --minimum-area, too.")
     on_map = open_map(label, chunks=STRIPS)
     confidences = None if confidence is None else open_map(confidence, chunks=STRIPS)
-    with progress_on(Console(stderr=True)) as progress:
+    with progress_on() as progress:
         polygons = polygonize(on_map, confidences, minimum_area=minimum_area, progress=progress)
         if sieved is not None and minimum_area is not None:
             smooth = sieve(on_map, minimum_area, progress=progress)
             write_map(smooth, sieved, overwrite=overwrite, progress=progress)
     polygons.write(out, overwrite=overwrite)
     unit = "ha" if polygons.in_hectares else "pixels"
-    lines = [
+    typer.echo(
         f"wrote {len(polygons):,} polygons ({polygons.area.sum():,.2f} {unit}) into {out}; "
         f"{(polygons.value == 0).sum():,} of them are rejected"
-    ]
+    )
     if sieved is not None:
-        lines.append(
+        typer.echo(
             f"wrote {sieved}: another map, of which a sample or a certificate of {label.name} says "
             "nothing. Draw the sample from it."
         )
-    print_lines(Console(), *lines)

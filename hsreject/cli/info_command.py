@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from hsreject.cli.console import BandAxis, TrustVrt, check_there, print_lines, progress_on
-from hsreject.progress import no_progress
+from hsreject.cli.console import progress_on
+from hsreject.cli.options import BandAxis, TrustVrt, check_there
 
 
 def info_command(
@@ -28,15 +27,13 @@ def info_command(
     check_there(path)
     from hsreject.io.describe import describe
 
-    errors = Console(stderr=True)
-    with progress_on(errors) as progress:
+    with progress_on(log=False) as progress:
         description = describe(
-            path,
-            variable=variable,
-            band_axis=band_axis,
-            quick=quick,
-            progress=progress if errors.is_terminal else no_progress,
+            path, variable=variable, band_axis=band_axis, quick=quick, progress=progress
         )
-    lines = [f"{name}: {value}" for name, value in description.rows]
-    lines += [f"Class {c.value}: {c.name}, {c.n_pixels} pixels" for c in description.classes]
-    print_lines(Console(), *lines, *(f"Guess: {guess}" for guess in description.guesses))
+    for name, value in description.rows:
+        typer.echo(f"{name}: {value}")
+    for one in description.classes:
+        typer.echo(f"Class {one.value}: {one.name}, {one.n_pixels} pixels")
+    for guess in description.guesses:
+        typer.echo(f"Guess: {guess}")

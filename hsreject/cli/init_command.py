@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from hsreject.cli.console import (
+from hsreject.cli.console import progress_on
+from hsreject.cli.options import (
+    Attribute,
     BandAxis,
+    Goals,
+    Nodata,
     ReplaceFile,
+    Variable,
     check_there,
     goal_table,
-    print_lines,
-    progress_on,
+    new_file,
 )
 from hsreject.errors import HsrejectError, InputError
-from hsreject.progress import no_progress
 
 # An option as Python messages write it: nodata=255, align='nearest', names={255: 'NAME'}
 _KEYWORD = re.compile(
@@ -41,22 +43,15 @@ def init_command(  # noqa: PLR0913 (all but two are options)
     ],
     *,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="The file to write; by default the name of SCENE, .toml."),
+        Path | None, new_file("The file to write; by default the name of SCENE, .toml.")
     ] = None,
-    attribute: Annotated[
-        str | None, typer.Option(help="Of polygons or points: the attribute with the class.")
-    ] = None,
-    variable: Annotated[
-        str | None, typer.Option(help="Of a .mat file: the array that is the scene.")
-    ] = None,
+    attribute: Attribute = None,
+    variable: Variable = None,
     labels_variable: Annotated[
         str | None, typer.Option(help="Of LABELS: the array of a .mat file, or the layer.")
     ] = None,
     band_axis: BandAxis = None,
-    nodata: Annotated[
-        int | None, typer.Option(help="Of LABELS: one more value that means no reference.")
-    ] = None,
+    nodata: Nodata = None,
     scene_nodata: Annotated[
         float | None, typer.Option(help="Of SCENE: the value of pixels without data in all bands.")
     ] = None,
@@ -70,16 +65,13 @@ def init_command(  # noqa: PLR0913 (all but two are options)
         str | None,
         typer.Option(help="per_class, fraction, blocks or polygons; by default what suits LABELS."),
     ] = None,
-    goal: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KIND=VALUE",
-            help="accuracy=0.95 (the default), max_error=0.05, rejection_cost=0.3 or fraction=0.1.",
-        ),
-    ] = None,
+    goal: Goals = None,
     overwrite: ReplaceFile = False,
 ) -> None:
-    """Write a configuration for a scene and its labels, ready for 'hsreject run'."""
+    """Write a configuration for a scene and its labels, ready for 'hsreject run'.
+
+    Without --goal it asks for an accuracy of 0.95.
+    """
     check_there(scene, labels)
     from hsreject.files import check_target, replacing
 
@@ -89,7 +81,7 @@ def init_command(  # noqa: PLR0913 (all but two are options)
     from hsreject.measures.choosing import Goal
     from hsreject.pipeline.drafting import draft_configuration
 
-    with _advice_as_options(labels), progress_on(Console(stderr=True)) as progress:
+    with _advice_as_options(labels), progress_on(log=False) as progress:
         draft = draft_configuration(
             scene,
             labels,
@@ -103,16 +95,14 @@ def init_command(  # noqa: PLR0913 (all but two are options)
             names=_parsed_names(names),
             sampling=sampling,
             goal=Goal.from_table(goal_table(goal or ["accuracy=0.95"])),
-            progress=progress if Console().is_terminal else no_progress,
+            progress=progress,
         )
     with replacing(target, overwrite=overwrite) as work:
         work.write_text(draft.text, encoding="utf-8")
-    print_lines(
-        Console(),
-        f"{scene.name}: {draft.summary}",
-        *(f"- {note}" for note in draft.notes),
-        f"wrote {target}; next: hsreject run {target}",
-    )
+    typer.echo(f"{scene.name}: {draft.summary}")
+    for note in draft.notes:
+        typer.echo(f"- {note}")
+    typer.echo(f"wrote {target}; next: hsreject run {target}")
 
 
 @contextmanager

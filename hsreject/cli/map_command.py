@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from hsreject.cli.console import (
+from hsreject.cli.console import print_table, progress_on, saying_how_to_go_on
+from hsreject.cli.options import (
     BandAxis,
+    Flat,
     Overwrite,
     Plugins,
+    Probabilities,
     TrustVrt,
-    cache_inside,
+    Variable,
     check_there,
-    print_lines,
-    progress_on,
-    result_table,
-    saying_how_to_go_on,
+    new_folder,
 )
+from hsreject.errors import HsrejectError
 from hsreject.files import add_to_result
 from hsreject.io.remote import as_path, is_store
 
@@ -42,9 +43,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     ],
     *,
     model: Annotated[Path, typer.Option("--model", "-m", help="Made by 'hsreject train'.")],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", callback=cache_inside, help="New folder for the maps.")
-    ],
+    out: Annotated[Path, new_folder("New folder for the maps.")],
     plugin: Plugins = None,
     fraction: Annotated[
         float | None, typer.Option(help="Share of the pixels to reject, from 0 to 1.")
@@ -115,18 +114,10 @@ def map_command(  # noqa: PLR0913 (one argument per option)
             "--cluster", help="Address of a dask scheduler, such as tcp://127.0.0.1:8786."
         ),
     ] = None,
-    variable: Annotated[
-        str | None, typer.Option(help="Which array of a .mat file is the scene, if it has several.")
-    ] = None,
+    variable: Variable = None,
     band_axis: BandAxis = None,
-    flat: Annotated[
-        bool,
-        typer.Option("--flat", help="Of a model with groups: reject what is not one class."),
-    ] = False,
-    probabilities: Annotated[
-        bool,
-        typer.Option("--probabilities", help="Write the probabilities of all classes, too."),
-    ] = False,
+    flat: Flat = False,
+    probabilities: Probabilities = False,
     overwrite: Overwrite = False,
     trust_vrt: TrustVrt = False,  # its callback acts
 ) -> None:
@@ -143,7 +134,9 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     lists = [scene for scene in scenes if scene.suffix.lower() == ".txt"]
     # of several scenes, one that is missing fails alone
     check_there(*(scenes if len(scenes) == 1 else lists), model, certificate, sample)
+    from hsreject.mapping.archive import SUMMARY, find_scenes, map_archive
     from hsreject.mapping.blocks import cluster
+    from hsreject.mapping.map_scene import map_scene
     from hsreject.mapping.plugins import load_plugins
 
     load_plugins(plugin or ())
@@ -164,41 +157,33 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         "memory": memory,
         "block_size": block_size,
     }
-    console = Console(highlight=False)
-    with saying_how_to_go_on(), progress_on(Console(stderr=True)) as progress, cluster(address):
+    with saying_how_to_go_on(), progress_on() as progress, cluster(address):
         running: dict[str, Any] = {"out": out, "n_workers": n_workers, "progress": progress}
         only, *others = scenes
         if others or lists or (only.is_dir() and not is_store(only)):
-            _map_several(scenes, model, options, running, console)
+            found = find_scenes(scenes)
+            rows = map_archive(found, model, options=options, **running)
+            _show_archive(rows, len(found), out / SUMMARY)
             return
-        from hsreject.mapping.map_scene import map_scene
-
         result = map_scene(only, model, overwrite=overwrite, **options, **running)
         page = _write_page(result, out / PAGE, only, variable, band_axis)
-    _show_summary(result.summary, console)
-    print_lines(console, f"wrote {out}{page}")
+    _show_summary(result.summary)
+    typer.echo(f"wrote {out}{page}")
 
 
-def _map_several(
-    paths: list[Path],
-    model: Path,
-    options: dict[str, Any],
-    running: dict[str, Any],
-    console: Console,
-) -> None:
-    """Map several scenes, print the outcome of each, and exit with 1 if some have failed."""
-    from hsreject.mapping.archive import FAILED, SUMMARY, find_scenes, map_archive
+def _show_archive(rows: Iterable[dict[str, str]], n_scenes: int, table: Path) -> None:
+    """Print the outcome of each scene as it is mapped, and exit with 1 if some have failed."""
+    from hsreject.mapping.archive import FAILED
 
-    scenes, n_mapped = find_scenes(paths), 0
-    rows = map_archive(scenes, model, options=options, **running)
+    n_mapped = 0
     for number, row in enumerate(rows, start=1):
-        n_mapped += row["status"] != FAILED
-        more = f", kept {100 * float(row['kept_share'] or 0):.1f} %"
-        more = f": {row['error']}" if row["status"] == FAILED else more
-        print_lines(console, f"{number}/{len(scenes)} {row['scene']}: {row['status']}{more}")
-    table = running["out"] / SUMMARY
-    print_lines(console, f"{n_mapped} of {len(scenes)} scenes are mapped; see {table}")
-    if n_mapped < len(scenes):
+        outcome = f": {row['error']}"
+        if row["status"] != FAILED:
+            n_mapped += 1
+            outcome = f", kept {100 * float(row['kept_share'] or 0):.1f} %"
+        typer.echo(f"{number}/{n_scenes} {row['scene']}: {row['status']}{outcome}")
+    typer.echo(f"{n_mapped} of {n_scenes} scenes are mapped; see {table}")
+    if n_mapped < n_scenes:
         raise typer.Exit(1)
 
 
@@ -209,7 +194,6 @@ def _write_page(
 
     Of a map that is reduced to fit, the scene is not read a second time.
     """
-    from hsreject.errors import HsrejectError
     from hsreject.io.scene import open_scene
     from hsreject.report.explorer import MOST_PIXELS, write_explorer
 
@@ -233,7 +217,7 @@ def _write_page(
     return f"; move the rejected fraction in {page}"
 
 
-def _show_summary(summary: MapSummary, console: Console) -> None:
+def _show_summary(summary: MapSummary) -> None:
     """Print how much of each class is kept, and why the rest was rejected."""
     rows = []
     for share in (*summary.classes, *summary.groups):
@@ -245,14 +229,14 @@ def _show_summary(summary: MapSummary, console: Console) -> None:
         else:
             rows.append((f"{share.name} (group)", str(share.n_kept), "", "", area))
     headings = ("class", "kept", "rejected", "rejected share", "hectares kept")
-    console.print(result_table(console, headings, rows))
+    print_table(headings, rows)
     n_done, n_blocks = summary.n_continued, len(summary.blocks)
     if n_done:
-        print_lines(console, f"went on from {n_done} of {n_blocks} blocks, finished before")
+        typer.echo(f"went on from {n_done} of {n_blocks} blocks, finished before")
     rejection = summary.rejection
-    print_lines(
-        console,
+    typer.echo(
         f"rejected {100 * summary.rejected_fraction:.2f} % of {summary.n_pixels} pixels with data: "
-        f"confidence below {rejection.threshold:.6g}, {rejection.source}",
-        *summary.notes,
+        f"confidence below {rejection.threshold:.6g}, {rejection.source}"
     )
+    for note in summary.notes:
+        typer.echo(note)

@@ -6,26 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from hsreject.cli.console import (
-    Plugins,
-    ReplaceFile,
-    Settings,
-    print_lines,
-    progress_on,
-    result_table,
-    with_plugins,
-)
+from hsreject.cli.console import plain_console, print_table, progress_on
+from hsreject.cli.options import ConfigFile, Plugins, ReplaceFile, Settings, read_configuration
 
 if TYPE_CHECKING:
     from hsreject.mapping.map_model import MapModel
 
 
 def train_command(
-    config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="A TOML file, as for 'hsreject run'.")
-    ],
+    config: ConfigFile,
     *,
     model: Annotated[
         Path, typer.Option("--model", "-m", help="Where to write the model; .skops is usual.")
@@ -45,23 +35,15 @@ def train_command(
     The test pixels of the configuration tell which threshold a rejection cost or an accuracy asks
     for. The file runs no code when it is opened.
     """
-    from hsreject.pipeline.config import read_document
-
-    document = read_document(config)  # before the long imports, to report a mistake at once
-
+    document = read_configuration(config, plugin)
     from hsreject.files import check_target
     from hsreject.handover.provenance import Provenance, write_model_item
     from hsreject.mapping.model_file import save_model
     from hsreject.pipeline.training import train
 
     check_target(model, overwrite=overwrite)  # before the work, not after it
-    with progress_on(Console(stderr=True)) as progress:
-        trained = train(
-            with_plugins(document, plugin),
-            settings=settings or (),
-            rejector=rejector,
-            progress=progress,
-        )
+    with progress_on() as progress:
+        trained = train(document, settings=settings or (), rejector=rejector, progress=progress)
     save_model(trained, model, overwrite=overwrite)
     scene = document.get("scene", "")
     source = Provenance(
@@ -77,15 +59,14 @@ def train_command(
         source,
         architecture=type(trained.classifier).__name__,
     )
-    console = Console(highlight=False)
     if trained.calibration:
-        show_points(trained, console)
+        _show_points(trained)
     else:
-        console.print("No test pixels: 'hsreject map' can take --fraction and --threshold only.")
-    print_lines(console, f"wrote {model}")
+        typer.echo("No test pixels: 'hsreject map' can take --fraction and --threshold only.")
+    typer.echo(f"wrote {model}")
 
 
-def show_points(model: MapModel, console: Console) -> None:
+def _show_points(model: MapModel) -> None:
     """Print the operating points that people ask for first."""
     from hsreject.mapping.map_model import KEPT_AS_CLASS
     from hsreject.measures.choosing import Goal, choose_point
@@ -107,8 +88,8 @@ def show_points(model: MapModel, console: Console) -> None:
         shares = [f"{100 * points[column].values[place]:.1f} %" for column in columns.values()]
         rows.append((name, *shares, f"{points['threshold'].values[place]:.4f}"))
     headings = ("test pixels", *columns, "threshold")
-    console.print(result_table(console, headings, rows, title=model.title))
-    console.print(
+    print_table(headings, rows, title=model.title)
+    plain_console().print(
         "Thresholds for a cost were chosen on these pixels: their accuracy is optimistic. On "
         "another scene all of these figures are unknown."
     )

@@ -16,8 +16,10 @@ from hsreject.plot.style import (
     print_style,
     shown_axes,
 )
+from hsreject.promise.frame import Frame
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.axes import Axes
 
     from hsreject.promise.assessment import Assessment
@@ -64,6 +66,24 @@ class CertificateDisplay:
 
     certificate: Certificate
     predicted: tuple[Any, Any] | None = None
+
+    @classmethod
+    def of_map(
+        cls,
+        certificate: Certificate,
+        label: xr.DataArray,
+        confidence: xr.DataArray,
+        *,
+        exclude: xr.DataArray | None = None,
+        predicted: xr.DataArray | None = None,
+    ) -> CertificateDisplay:
+        """Return the display with the errors that are predicted for the map, if only by a chance.
+
+        The arguments are those of :func:`hsreject.certify`.
+        """
+        regions = Frame.of(label, confidence, exclude).regions()
+        errors = regions.predicted_errors(predicted)
+        return cls(certificate, None if errors is None else (regions.sizes / regions.n_all, errors))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw on `ax` (new pyplot axes unless given) and return the axes."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from hsreject.cli.console import Overwrite, cache_inside, check_there, print_lines, result_table
-from hsreject.cli.promise.promise_options import (
+from hsreject.cli.console import print_table
+from hsreject.cli.options import (
     AssumeRandom,
     Column,
+    LabelMap,
     Nodata,
+    Overwrite,
     SampleFile,
+    check_there,
+    new_folder,
     open_label_map,
 )
 
@@ -22,23 +26,13 @@ if TYPE_CHECKING:
 
 
 def assess_command(
-    label: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MAP", help="Label map of any software; 0 is rejected, unless --nodata."
-        ),
-    ],
+    label: LabelMap,
     *,
     sample: SampleFile,
     confidence_level: Annotated[
         float, typer.Option(help="Of the intervals, above 0 and below 1.")
     ] = 0.95,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", callback=cache_inside, help="New folder for tables and picture."
-        ),
-    ] = None,
+    out: Annotated[Path | None, new_folder("New folder for tables and picture.")] = None,
     column: Column = "reference",
     assume_random: AssumeRandom = False,
     nodata: Nodata = None,
@@ -60,6 +54,7 @@ def assess_command(
     assessment = assess(
         on_map, points, confidence_level=confidence_level, assume_random=assume_random
     )
+    _show(assessment)
     if out is not None:
         from hsreject.plot import AreaDisplay, new_row, save_figure
         from hsreject.plot.style import COLUMN_WIDTH
@@ -70,63 +65,54 @@ def assess_command(
             figure, (ax,) = new_row(1, COLUMN_WIDTH, display.height)
             display.plot(ax)
             save_figure(figure, work / "areas")
-    console = Console(highlight=False)
-    _show(assessment, console)
-    if out is not None:
-        print_lines(console, f"wrote assessment.csv, error-matrix.csv, areas.png into {out}")
+        typer.echo(f"wrote assessment.csv, error-matrix.csv, areas.png into {out}")
 
 
-def _show(assessment: Assessment, console: Console) -> None:
+def _show(assessment: Assessment) -> None:
     """Print the accuracies and the areas, each with its interval."""
     unit, estimates = assessment.area_unit, assessment.rows()
-    print_lines(
-        console,
+    typer.echo(
         f"{assessment.n_points} pixels with a reference, {assessment.drawn}; intervals of "
-        f"{100 * assessment.confidence_level:g} %",
+        f"{100 * assessment.confidence_level:g} %"
     )
     if assessment.n_cannot_tell:
-        print_lines(
-            console,
+        typer.echo(
             f"{assessment.n_cannot_tell} points that nobody could label: intervals hold whatever "
-            "they may be",
+            "they may be"
         )
     for name, _, estimate in estimates[:2]:
-        print_lines(console, f"{name} {_percent(estimate)} %")
+        typer.echo(f"{name} {_interval(estimate, scale=100, digits=1)} %")
     of_class = {(title, name): estimate for title, name, estimate in estimates[2:]}
     counted = zip(assessment.classes.names, assessment.by_class["mapped_area"].values, strict=True)
     rows = [
         (
             name,
-            _percent(of_class["user's accuracy", name], digits=0),
-            _percent(of_class["producer's accuracy", name], digits=0),
+            _interval(of_class["user's accuracy", name], scale=100),
+            _interval(of_class["producer's accuracy", name], scale=100),
             f"{mapped:.0f}",
             _interval(of_class[f"area in {unit}", name]),
         )
         for name, mapped in counted
     ]
     headings = ("class", "user's %", "producer's %", f"counted {unit}", f"estimated {unit}")
-    console.print(result_table(console, headings, rows))
+    print_table(headings, rows)
     if assessment.rejected_area:
         share = assessment.rejected_area / assessment.total_area
-        print_lines(
-            console,
+        typer.echo(
             f"rejected: {assessment.rejected_area:.0f} {unit} ({100 * share:.1f} %), which count "
-            "as not right in the overall and the producer's accuracies",
+            "as not right in the overall and the producer's accuracies"
         )
     if assessment.unknown_area:
-        print_lines(
-            console,
+        typer.echo(
             f"unknown: {assessment.unknown_area:.1f} {unit} are rejected and no point there has a "
-            "reference; the areas above are kept ones only",
+            "reference; the areas above are kept ones only"
         )
-
-
-def _percent(estimate: Estimate, *, digits: int = 1) -> str:
-    return _interval(estimate, scale=100, digits=digits)
 
 
 def _interval(estimate: Estimate, *, scale: float = 1, digits: int = 0) -> str:
-    if estimate.value != estimate.value:
+    """Return an estimate with its interval in words, or nothing where there is none."""
+    if math.isnan(estimate.value):
         return ""
-    ends = estimate.value, estimate.lower, estimate.upper
-    return "{} ({} to {})".format(*(f"{scale * number:.{digits}f}" for number in ends))
+    ends = (estimate.value, estimate.lower, estimate.upper)
+    value, lower, upper = (f"{scale * end:.{digits}f}" for end in ends)
+    return f"{value} ({lower} to {upper})"

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from hsreject.cli.console import Overwrite, cache_inside, check_there, print_lines, result_table
-from hsreject.cli.promise.promise_options import (
+from hsreject.cli.console import print_table
+from hsreject.cli.options import (
     AssumeRandom,
     Attribute,
     Column,
     Confidence,
     Exclude,
+    Inputs,
     Nodata,
+    Overwrite,
     Predicted,
     SampleFile,
+    check_there,
+    new_folder,
     open_inputs,
     open_label_map,
 )
+from hsreject.errors import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -48,15 +52,7 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
         typer.Option(help="Add up to this many points to the sample, if its plan asks for them."),
     ] = 0,
     predicted: Predicted = None,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            callback=cache_inside,
-            help="New folder for certificate, map and picture.",
-        ),
-    ],
+    out: Annotated[Path, new_folder("New folder for certificate, map and picture.")],
     exclude: Exclude = None,
     attribute: Attribute = None,
     column: Column = "reference",
@@ -73,11 +69,9 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
     check_there(*labels, confidence, sample, exclude, predicted)
     import xarray as xr
 
-    from hsreject.errors import InputError
-    from hsreject.files import check_folder
+    from hsreject.files import check_folder, complete_folder
     from hsreject.promise.certificate import certify
     from hsreject.promise.design import more_points
-    from hsreject.promise.frame import Frame
     from hsreject.promise.sample import open_sample
     from hsreject.schema import OPERATING_POINT
 
@@ -86,7 +80,7 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
         raise InputError("Give one map of labels and its --confidence, or several maps and none.")
     inputs = open_inputs(labels[0], nodata, confidence, exclude, attribute, predicted)
     maps = [inputs.label, *(open_label_map(path, nodata) for path in labels[1:])]
-    points = open_sample(sample, inputs.label, attribute=column)
+    points = larger = open_sample(sample, inputs.label, attribute=column)
     certificate = certify(
         inputs.label
         if confidence is not None
@@ -99,81 +93,70 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
         predicted=inputs.predicted,
         assume_random=assume_random,
     )
-    larger, curve = points, None
-    if inputs.confidence is not None:
-        ranked = inputs.label, inputs.confidence
-        regions = Frame.of(*ranked, inputs.excluded).regions()
-        errors = regions.predicted_errors(inputs.predicted)
-        curve = None if errors is None else (regions.sizes / regions.n_all, errors)
-        if more:
-            larger = more_points(*ranked, points, more, exclude=inputs.excluded)
-    files = _write_certificate(
-        certificate, maps, inputs.confidence, curve, out, overwrite=overwrite
-    )
-    console = Console(highlight=False)
-    print_lines(console, certificate.statement)
+    if more and inputs.confidence is not None:
+        larger = more_points(inputs.label, inputs.confidence, points, more, exclude=inputs.excluded)
+    with complete_folder(out, overwrite=overwrite) as work:
+        _write(certificate, inputs, maps, work)
+        files = sorted(file.name for file in work.iterdir() if file.suffix != ".xml")
+    typer.echo(certificate.statement)
     if certificate.by_class:
         headings = ("class", "promised error", "kept of the class", "labels", "wrong")
-        console.print(result_table(console, headings, certificate.rows()))
+        print_table(headings, certificate.rows())
     if certificate.threshold is not None:
         place = f"threshold: {certificate.threshold:.6g}"
         if certificate.stacked:
             place = f"map: {labels[int(certificate.threshold)].name}"
-        print_lines(console, place)
-    print_lines(console, f"wrote {', '.join(files)} into {out}", certificate.applies_to)
+        typer.echo(place)
+    typer.echo(f"wrote {', '.join(files)} into {out}")
+    typer.echo(certificate.applies_to)
     if len(larger) > len(points):
         larger.append_to(sample, len(points))
-        print_lines(
-            console, f"added {len(larger) - len(points)} points to {sample}: label them and go on"
-        )
+        typer.echo(f"added {len(larger) - len(points)} points to {sample}: label them and go on")
     elif more:
         n_open = int((~points.labelled).sum())
         why = "the climb has ended, or its labels are used up"
         if n_open:
             why = f"{n_open} that are there wait for a label"
-        print_lines(console, f"no more points: {why}")
+        typer.echo(f"no more points: {why}")
 
 
-def _write_certificate(
-    certificate: Certificate,
-    maps: list[xr.DataArray],
-    confidences: xr.DataArray | None,
-    predicted: tuple[Any, Any] | None,
-    folder: Path,
-    *,
-    overwrite: bool,
-) -> list[str]:
+def _write(
+    certificate: Certificate, inputs: Inputs, maps: list[xr.DataArray], folder: Path
+) -> None:
     """Write certificate, tests, picture and, if there is one, the certified map."""
     from dataclasses import astuple, fields
 
-    from hsreject.files import complete_folder
     from hsreject.io.maps import write_map
     from hsreject.io.spreadsheet import write_csv
     from hsreject.plot import CertificateDisplay, new_row, save_figure
     from hsreject.plot.style import COLUMN_WIDTH
     from hsreject.promise.climb import Look
-    from hsreject.schema import ZERO_MEANING
+    from hsreject.schema import LABEL_WITH_REJECTION, ZERO_MEANING
 
-    with complete_folder(folder, overwrite=overwrite) as work:
-        certificate.write(work / "certificate.json")
-        tests = [
-            (one.class_name, *astuple(test))
-            for one in (certificate.by_class or (certificate,))
-            for test in one.tests
-        ]
-        columns = ["class", *(field.name for field in fields(Look))]
-        write_csv(work / "tests.csv", columns, tests)
-        if certificate.by_class:
-            headings = ["class", "promised_error", "coverage", "labels", "wrong"]
-            write_csv(work / "classes.csv", headings, certificate.rows())
-        figure, (ax,) = new_row(1, COLUMN_WIDTH, 2.7)
-        CertificateDisplay(certificate, predicted).plot(ax)
-        save_figure(figure, work / "certificate")
-        if certificate.coverage > 0:
-            if confidences is None:
-                certified_map = maps[int(certificate.threshold or 0)].rename("label_with_rejection")
-                certified_map = certified_map.assign_attrs({ZERO_MEANING: "rejected"})
-            else:
-                certified_map = certificate.apply(maps[0], confidences)["label_with_rejection"]
-            write_map(certified_map, work / "label_with_rejection.tif")
-        return sorted(file.name for file in work.iterdir() if file.suffix != ".xml")
+    certificate.write(folder / "certificate.json")
+    columns = ["class", *(field.name for field in fields(Look))]
+    of_classes = certificate.by_class or (certificate,)
+    tests = [(one.class_name, *astuple(test)) for one in of_classes for test in one.tests]
+    write_csv(folder / "tests.csv", columns, tests)
+    if certificate.by_class:
+        headings = ["class", "promised_error", "coverage", "labels", "wrong"]
+        write_csv(folder / "classes.csv", headings, certificate.rows())
+    display = CertificateDisplay(certificate)
+    if inputs.confidence is not None:
+        display = CertificateDisplay.of_map(
+            certificate,
+            inputs.label,
+            inputs.confidence,
+            exclude=inputs.excluded,
+            predicted=inputs.predicted,
+        )
+    figure, (ax,) = new_row(1, COLUMN_WIDTH, 2.7)
+    display.plot(ax)
+    save_figure(figure, folder / "certificate")
+    if certificate.coverage > 0:
+        if inputs.confidence is None:
+            certified_map = maps[int(certificate.threshold or 0)].rename(LABEL_WITH_REJECTION)
+            certified_map = certified_map.assign_attrs({ZERO_MEANING: "rejected"})
+        else:
+            certified_map = certificate.apply(inputs.label, inputs.confidence)[LABEL_WITH_REJECTION]
+        write_map(certified_map, folder / f"{LABEL_WITH_REJECTION}.tif")

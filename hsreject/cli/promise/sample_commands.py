@@ -1,4 +1,4 @@
-"""``hsreject sample``: pixels of a map, to be labelled."""
+"""``hsreject sample`` and ``label``: pixels of a map to be labelled, and a page to do it on."""
 
 from __future__ import annotations
 
@@ -6,32 +6,35 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from hsreject.cli.console import ReplaceFile, check_there, print_lines, result_table
-from hsreject.cli.promise.promise_options import (
+from hsreject.cli.console import print_table
+from hsreject.cli.options import (
     Attribute,
     Confidence,
     Exclude,
     Inputs,
+    LabelMap,
     Nodata,
     Predicted,
+    ReplaceFile,
     ShowLabel,
+    check_there,
+    new_file,
     open_inputs,
+    open_label_map,
 )
+from hsreject.errors import InputError
+
+_MOST_NAMES = 20  # of classes, in one line
 
 
 def sample_command(  # noqa: PLR0913 (one argument per option)
-    label: Annotated[
-        Path, typer.Argument(metavar="MAP", help="Label map of any software: raster, .mat, .npy.")
-    ],
+    label: LabelMap,
     *,
     n: Annotated[
         int | None, typer.Option("--n", help="Number of points; with --for-promise, of labels.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The file to make: .gpkg, .geojson or .csv.")
-    ] = None,
+    out: Annotated[Path | None, new_file("The file to make: .gpkg, .geojson or .csv.")] = None,
     confidence: Confidence = None,
     for_promise: Annotated[
         float | None,
@@ -67,7 +70,6 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
     'hsreject assess'. With --for-promise the first batch is drawn; 'certify --more' adds others.
     """
     check_there(label, exclude, confidence, predicted)
-    from hsreject.errors import InputError
     from hsreject.files import check_target
     from hsreject.promise.design import draw_sample
 
@@ -76,9 +78,8 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
     if out is not None:
         check_target(out, overwrite=overwrite)
     inputs = open_inputs(label, nodata, confidence, exclude, attribute, predicted)
-    console = Console(highlight=False)
     if plan:
-        _show_plan(console, inputs, confidence_level)
+        _show_plan(inputs, confidence_level)
         return
     if n is None or out is None:
         raise InputError("Give the number of points (--n) and the file to make (--out).")
@@ -98,23 +99,24 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
     )
     sample.write(out, show_label=show_label, overwrite=overwrite)
     batch = f" (of {n} labels planned)" if climb else ""
-    print_lines(
-        console,
+    names = ", ".join(sample.classes.names[:_MOST_NAMES])
+    more = ", ..." if len(sample.classes.names) > _MOST_NAMES else ""
+    typer.echo(
         f"wrote {len(sample)} points{batch} into {out}: fill in the column 'reference' with "
-        f"{_listed(sample.classes.names)}, 'cannot tell', or a name of your own for anything else",
-        f"on a page: hsreject label {out} --scene SCENE --labels {label} --out label.html",
+        f"{names}{more}, 'cannot tell', or a name of your own for anything else"
     )
+    typer.echo(f"on a page: hsreject label {out} --scene SCENE --labels {label} --out label.html")
     certify_it = f"hsreject certify --labels {label} --confidence {confidence or '...'} "
     if exclude is not None:
         certify_it += f"--exclude {exclude} " + (f"--attribute {attribute} " if attribute else "")
     if climb:
-        print_lines(console, f"next: {certify_it}--sample {out} --out ... --more 50")
+        typer.echo(f"next: {certify_it}--sample {out} --out ... --more 50")
     else:
-        print_lines(console, f"next: hsreject assess {label} --sample {out}")
-        print_lines(console, f"or:   {certify_it}--sample {out} --out ...")
+        typer.echo(f"next: hsreject assess {label} --sample {out}")
+        typer.echo(f"or:   {certify_it}--sample {out} --out ...")
 
 
-def _show_plan(console: Console, inputs: Inputs, confidence_level: float) -> None:
+def _show_plan(inputs: Inputs, confidence_level: float) -> None:
     """Print what coverage to expect for some numbers of labels and errors."""
     from hsreject.promise.design import expected_coverage
     from hsreject.promise.frame import percent
@@ -131,22 +133,59 @@ def _show_plan(console: Console, inputs: Inputs, confidence_level: float) -> Non
         (percent(share), *(percent(value, 0) for value in row))
         for share, row in zip(expected["max_error"].values, expected.values, strict=True)
     ]
-    counts = [f"{n} labels" for n in expected["n"].values]
+    headings = ("error", *(f"{n} labels" for n in expected["n"].values))
     title = "share of the map that can probably be promised: a prediction, not a promise"
-    console.print(result_table(console, ("error", *counts), rows, title=title))
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    print_table(headings, rows, title=title)
 
 
 def _whole_numbers(text: str) -> list[int]:
     """Return the numbers of a list such as 200,400."""
-    from hsreject.errors import InputError
-
     try:
         return [int(number) for number in text.split(",") if number]
     except ValueError:
         raise InputError(
             f"--looks are numbers of labels with commas between, such as 200,400 (got '{text}')."
         ) from None
+
+
+def label_command(
+    sample: Annotated[Path, typer.Argument(metavar="POINTS", help="File of 'hsreject sample'.")],
+    *,
+    scene: Annotated[Path, typer.Option(help="Scene to show the points on.")],
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="The label map that the points were drawn from; by default the scene's grid and "
+            "the classes that a GeoPackage offers."
+        ),
+    ] = None,
+    out: Annotated[Path, new_file("The page to make: .html.")],
+    medians: Annotated[
+        Path | None, typer.Option(help="Labels of training pixels: show class medians, too.")
+    ] = None,
+    show_label: ShowLabel = False,
+    nodata: Nodata = None,
+    overwrite: ReplaceFile = False,
+) -> None:
+    """Make a page on which the points of a sample are labelled, without a network.
+
+    It saves a CSV file that 'hsreject certify' and 'hsreject assess' read, and continues from one.
+    """
+    check_there(sample, scene, labels, medians)
+    from hsreject.files import check_target
+    from hsreject.io.labels import open_labels
+    from hsreject.io.scene import open_scene
+    from hsreject.promise.label_page import offered_map, write_label_page
+    from hsreject.promise.sample import open_sample
+
+    check_target(out, overwrite=overwrite)
+    cube = open_scene(scene)
+    if labels is None and (show_label or medians is not None):
+        raise InputError("--show-label and --medians need the map of the points: give --labels.")
+    on_map = offered_map(sample, cube) if labels is None else open_label_map(labels, nodata)
+    training = None if medians is None else open_labels(medians, like=on_map)
+    points = open_sample(sample, on_map)
+    write_label_page(
+        points, cube, out, medians=training, show_label=show_label, overwrite=overwrite
+    )
+    typer.echo(f"wrote {out}: open it in a browser, label {len(points)} points, save the CSV file")
