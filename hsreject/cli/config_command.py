@@ -25,9 +25,10 @@ def list_parts() -> None:
     keys = SECTIONS.items()
     print_table(("key", "what it is"), keys, title="a configuration", justify="left")
     for section, registry in REGISTRIES.items():
+        typer.echo()
         parts = [(name, registry.summary(name)) for name in registry]
         print_table(("name", "what it is"), parts, title=f"[{section}]", justify="left")
-    typer.echo("'hsreject config show NAME' explains one of them.")
+    typer.echo("\n'hsreject config show NAME' explains one of them.")
 
 
 @config_app.command("show")

@@ -45,15 +45,15 @@ def print_table(
     console = console or plain_console()
     frame = box.SIMPLE_HEAD if console.is_terminal else None
     gap = 1 if frame else 2
-    table = Table(
-        title=title, title_justify="left", box=frame, pad_edge=False, padding=(0, gap, 0, 0)
-    )
+    table = Table(box=frame, pad_edge=False, padding=(0, gap, 0, 0))
     first, *others = headings
     table.add_column(first, no_wrap=True)
     for heading in others:
         table.add_column(heading, justify=justify, overflow="fold")
     for name, *cells in rows:
         table.add_row(textwrap.fill(name, _LONGEST_NAME), *cells)
+    if title is not None:  # which may be wider than the table
+        console.print(title, style="italic")
     console.print(table)
 
 

@@ -15,7 +15,6 @@ from hsreject.cli.options import (
     Confidence,
     Nodata,
     Overwrite,
-    ReplaceFile,
     check_there,
     new_file,
     new_folder,
@@ -144,7 +143,7 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
     attribute: Attribute = None,
     nodata: Nodata = None,
     band_axis: BandAxis = None,
-    overwrite: ReplaceFile = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write one HTML file in which a reader rejects more or less and sees what that is worth.
 

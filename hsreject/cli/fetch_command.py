@@ -22,21 +22,15 @@ def fetch_command(
     ] = None,
 ) -> None:
     """Download scenes with reference labels, checked by SHA-256, for `load_scene` in Python."""
-    from hsreject.datasets.scenes import fetch_scene
+    from hsreject.datasets.scenes import data_folder, fetch_scene, scenes
 
-    if not names:
-        _list(folder)
+    if names:
+        with progress_on() as progress:
+            fetched = [fetch_scene(name, folder=folder, progress=progress) for name in names]
+        for files in fetched:
+            for file in files:
+                typer.echo(file)
         return
-    with progress_on() as progress:
-        fetched = [fetch_scene(name, folder=folder, progress=progress) for name in names]
-    for files in fetched:
-        for file in files:
-            typer.echo(file)
-
-
-def _list(folder: Path | None) -> None:
-    from hsreject.datasets.scenes import data_folder, scenes
-
     place = data_folder(folder)
     rows = []
     for name, scene in scenes().items():

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hsreject.cli.options import ReplaceFile, check_there, new_file
+from hsreject.cli.options import Overwrite, check_there, new_file
 from hsreject.errors import InputError
 
 _HEAD = """\
@@ -24,7 +24,7 @@ def groups_command(
     least: Annotated[
         float, typer.Option(help="Join two classes if this share of them is confused.")
     ] = 0.05,
-    overwrite: ReplaceFile = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Propose groups of classes that the map confuses with each other, as a file to edit.
 

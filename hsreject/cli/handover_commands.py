@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hsreject.cli.console import progress_on
-from hsreject.cli.options import Confidence, ReplaceFile, check_there, new_file
+from hsreject.cli.options import Confidence, Overwrite, check_there, new_file
 from hsreject.errors import InputError
 
 
@@ -34,7 +32,7 @@ def next_command(
         Path | None,
         typer.Option(help="The scene: make a page to label the points on, too, named like --out."),
     ] = None,
-    overwrite: ReplaceFile = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """List where the map is rejected, largest regions first, as points to look at and label.
 
@@ -63,7 +61,7 @@ def next_command(
     masks = [open_labels(file) != 0 for file in (training, exclude) if file]
     if len(masks) > 1:
         check_same_grid(*masks, names=("the run", "--exclude"))
-    closed = reduce(or_, masks) if masks else None
+    closed = masks[0] | masks[-1] if masks else None
     with progress_on() as progress:
         asked = next_labels(opened(path, chunks=STRIPS), n, exclude=closed, progress=progress)
     asked.write(out, overwrite=overwrite)
@@ -96,7 +94,7 @@ def polygons_command(
             help="Write the sieved map, too, such as sieved.tif; rejected stays rejected."
         ),
     ] = None,
-    overwrite: ReplaceFile = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Turn a map into polygons with class, name, area, confidence and share rejected.
 

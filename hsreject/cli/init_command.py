@@ -16,7 +16,7 @@ from hsreject.cli.options import (
     BandAxis,
     Goals,
     Nodata,
-    ReplaceFile,
+    Overwrite,
     Variable,
     check_there,
     goal_table,
@@ -66,7 +66,7 @@ def init_command(  # noqa: PLR0913 (all but two are options)
         typer.Option(help="per_class, fraction, blocks or polygons; by default what suits LABELS."),
     ] = None,
     goal: Goals = None,
-    overwrite: ReplaceFile = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write a configuration for a scene and its labels, ready for 'hsreject run'.
 

@@ -43,12 +43,7 @@ def new_file(text: str) -> Any:
     return typer.Option("--out", "-o", help=text)
 
 
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Write into a folder that is not empty.")
-]
-ReplaceFile = Annotated[
-    bool, typer.Option("--overwrite", help="Replace a file that is already there.")
-]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is already there.")]
 Probabilities = Annotated[
     bool, typer.Option("--probabilities", help="Write probabilities.tif, too: a band per class.")
 ]
@@ -190,8 +185,8 @@ ShowLabel = Annotated[
 
 def check_there(*paths: Path | None) -> None:
     """Raise unless the given files exist; commands call this before their long imports."""
-    for path in filter(None, paths):
-        if isinstance(as_path(path), RemotePath):
+    for path in map(as_path, filter(None, paths)):
+        if isinstance(path, RemotePath):
             continue
         try:
             path.stat()
@@ -227,11 +222,11 @@ def open_label_map(path: Path, nodata: int | None) -> xr.DataArray:
 
 
 class Inputs(NamedTuple):
-    """A map and what is known of it before any label."""
+    """A map and what is known of it before any label, as functions of promises name it."""
 
     label: xr.DataArray
     confidence: xr.DataArray | None  # one band, or one per level of groups
-    excluded: xr.DataArray | None  # what is never sampled, on the grid of the map
+    exclude: xr.DataArray | None  # what is never sampled, on the grid of the map
     predicted: xr.DataArray | None  # the chance of each label to be wrong
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hsreject.cli.console import plain_console, print_table, progress_on
-from hsreject.cli.options import ConfigFile, Plugins, ReplaceFile, Settings, read_configuration
+from hsreject.cli.options import ConfigFile, Plugins, Overwrite, Settings, read_configuration
 
 if TYPE_CHECKING:
     from hsreject.mapping.map_model import MapModel
@@ -28,7 +28,7 @@ def train_command(
             help="Which rejector of CONFIG gives label and confidence; by default a sequential one."
         ),
     ] = None,
-    overwrite: ReplaceFile = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Train a map model: features, classifier, context, confidence and thresholds, in one file.
 
@@ -39,15 +39,15 @@ def train_command(
     from hsreject.files import check_target
     from hsreject.handover.provenance import Provenance, write_model_item
     from hsreject.mapping.model_file import save_model
+    from hsreject.pipeline.config import scene_name
     from hsreject.pipeline.training import train
 
     check_target(model, overwrite=overwrite)  # before the work, not after it
     with progress_on() as progress:
         trained = train(document, settings=settings or (), rejector=rejector, progress=progress)
     save_model(trained, model, overwrite=overwrite)
-    scene = document.get("scene", "")
     source = Provenance(
-        str(scene.get("path", scene.get("name", "")) if isinstance(scene, dict) else scene),
+        scene_name(document),
         trained.title,
         "a threshold",
         "A model of land cover with rejection, trained by hsreject.",
@@ -69,22 +69,20 @@ def train_command(
 def _show_points(model: MapModel) -> None:
     """Print the operating points that people ask for first."""
     from hsreject.mapping.map_model import KEPT_AS_CLASS
-    from hsreject.measures.choosing import Goal, choose_point
+    from hsreject.measures.choosing import Goal
 
     points = model.operating_points
-    places = {"nothing rejected": choose_point(points, fraction=0.0).index}
-    for share in (0.1, 0.2):
-        places[f"--fraction {share}"] = choose_point(points, fraction=share).index
-    for cost in (0.2, 0.3, 0.4):
-        goal = Goal(rejection_cost=cost)
-        places[f"--rejection-cost {cost}"] = model.rejector.chosen_point(points, goal)
+    goals = {"nothing rejected": Goal(fraction=0.0)}
+    goals |= {f"--fraction {share}": Goal(fraction=share) for share in (0.1, 0.2)}
+    goals |= {f"--rejection-cost {cost}": Goal(rejection_cost=cost) for cost in (0.2, 0.3, 0.4)}
     columns = {
         "rejected": "rejected_fraction",
         **({"kept as class": KEPT_AS_CLASS} if KEPT_AS_CLASS in points else {}),
         "accuracy kept": "nonrejected_accuracy",
     }
     rows = []
-    for name, place in places.items():
+    for name, goal in goals.items():
+        place = model.rejector.chosen_point(points, goal)
         shares = [f"{100 * points[column].values[place]:.1f} %" for column in columns.values()]
         rows.append((name, *shares, f"{points['threshold'].values[place]:.4f}"))
     headings = ("test pixels", *columns, "threshold")

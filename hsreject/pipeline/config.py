@@ -63,6 +63,12 @@ def with_settings(document: Mapping[str, Any], settings: Iterable[str]) -> Table
     return changed
 
 
+def scene_name(document: Mapping[str, Any]) -> str:
+    """Return the path of a configuration's scene, or its name."""
+    scene = document.get("scene", "")
+    return str(scene.get("path", scene.get("name", "")) if isinstance(scene, Mapping) else scene)
+
+
 def named_value(setting: str, example: str) -> tuple[str, object]:
     """Return name and value of a text such as ``accuracy=0.95``."""
     name, equals, text = (part.strip() for part in setting.partition("="))

@@ -32,6 +32,7 @@ from hsreject.handover.filled_map import FILLED, filled_map, filled_raster
 from hsreject.handover.provenance import Provenance, write_map_item
 from hsreject.io.maps import write_map, write_maps
 from hsreject.io.netcdf import write_tree
+from hsreject.pipeline.config import scene_name
 from hsreject.pipeline.run_report import run_report, table_of
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.progress import ProgressCallback
@@ -329,10 +330,9 @@ def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> xr.DataArray:
 def _source(tree: xr.DataTree) -> Provenance:
     """Return what the delivered map was made from and for."""
     document = tomllib.loads(tree.attrs["configuration"])
-    scene, delivered = document.get("scene", ""), tree.children["delivered"].attrs
-    name = scene.get("path", scene.get("name", "")) if isinstance(scene, Mapping) else scene
+    name, delivered = scene_name(document), tree.children["delivered"].attrs
     goal = f"{delivered['goal']} = {delivered['goal_value']:g}"
-    return Provenance(str(name), str(tree.attrs["title"]), goal, str(delivered["statement"]))
+    return Provenance(name, str(tree.attrs["title"]), goal, str(delivered["statement"]))
 
 
 def _texts(tree: xr.DataTree) -> dict[str, str]:

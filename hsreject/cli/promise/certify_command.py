@@ -81,20 +81,19 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
     inputs = open_inputs(labels[0], nodata, confidence, exclude, attribute, predicted)
     maps = [inputs.label, *(open_label_map(path, nodata) for path in labels[1:])]
     points = larger = open_sample(sample, inputs.label, attribute=column)
+    judged = inputs
+    if confidence is None:
+        stack = xr.concat(maps, OPERATING_POINT, combine_attrs="override")
+        judged = inputs._replace(label=stack)
     certificate = certify(
-        inputs.label
-        if confidence is not None
-        else xr.concat(maps, OPERATING_POINT, combine_attrs="override"),
-        inputs.confidence,
-        points,
+        **judged._asdict(),
+        sample=points,
         max_error=max_error,
         confidence_level=confidence_level,
-        exclude=inputs.excluded,
-        predicted=inputs.predicted,
         assume_random=assume_random,
     )
     if more and inputs.confidence is not None:
-        larger = more_points(inputs.label, inputs.confidence, points, more, exclude=inputs.excluded)
+        larger = more_points(inputs.label, inputs.confidence, points, more, exclude=inputs.exclude)
     with complete_folder(out, overwrite=overwrite) as work:
         _write(certificate, inputs, maps, work)
         files = sorted(file.name for file in work.iterdir() if file.suffix != ".xml")
@@ -143,13 +142,7 @@ def _write(
         write_csv(folder / "classes.csv", headings, certificate.rows())
     display = CertificateDisplay(certificate)
     if inputs.confidence is not None:
-        display = CertificateDisplay.of_map(
-            certificate,
-            inputs.label,
-            inputs.confidence,
-            exclude=inputs.excluded,
-            predicted=inputs.predicted,
-        )
+        display = CertificateDisplay.of_map(certificate, **inputs._asdict())
     figure, (ax,) = new_row(1, COLUMN_WIDTH, 2.7)
     display.plot(ax)
     save_figure(figure, folder / "certificate")

@@ -16,7 +16,7 @@ from hsreject.cli.options import (
     LabelMap,
     Nodata,
     Predicted,
-    ReplaceFile,
+    Overwrite,
     ShowLabel,
     check_there,
     new_file,
@@ -61,7 +61,7 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
     seed: Annotated[int, typer.Option(help="Another one draws other points.")] = 0,
     show_label: ShowLabel = False,
     nodata: Nodata = None,
-    overwrite: ReplaceFile = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Draw pixels of a map, to be labelled on a page, in QGIS or in a spreadsheet.
 
@@ -85,17 +85,14 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
         raise InputError("Give the number of points (--n) and the file to make (--out).")
     climb = for_promise is not None
     sample = draw_sample(
-        inputs.label,
-        n,
+        **inputs._asdict(),
+        n=n,
         design="climb" if climb else design,
-        exclude=inputs.excluded,
         seed=seed,
         looks=_whole_numbers(looks),
-        confidence=inputs.confidence,
         max_error=0.05 if for_promise is None else for_promise,
         confidence_level=confidence_level,
         per_class=per_class,
-        predicted=inputs.predicted,
     )
     sample.write(out, show_label=show_label, overwrite=overwrite)
     batch = f" (of {n} labels planned)" if climb else ""
@@ -121,14 +118,7 @@ def _show_plan(inputs: Inputs, confidence_level: float) -> None:
     from hsreject.promise.design import expected_coverage
     from hsreject.promise.frame import percent
 
-    assert inputs.confidence is not None  # noqa: S101 (asked for before)
-    expected = expected_coverage(
-        inputs.label,
-        inputs.confidence,
-        inputs.predicted,
-        confidence_level=confidence_level,
-        exclude=inputs.excluded,
-    )
+    expected = expected_coverage(**inputs._asdict(), confidence_level=confidence_level)
     rows = [
         (percent(share), *(percent(value, 0) for value in row))
         for share, row in zip(expected["max_error"].values, expected.values, strict=True)
@@ -165,7 +155,7 @@ def label_command(
     ] = None,
     show_label: ShowLabel = False,
     nodata: Nodata = None,
-    overwrite: ReplaceFile = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Make a page on which the points of a sample are labelled, without a network.
 
