@@ -12,27 +12,24 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
 from hsreject import __version__
+from hsreject.cli.certify_commands import assess_command, certify_command
 from hsreject.cli.config_command import config_app
 from hsreject.cli.evaluate_commands import evaluate_command, explore_command
 from hsreject.cli.fetch_command import fetch_command
-from hsreject.cli.groups_command import groups_command
 from hsreject.cli.handover_commands import next_command, polygons_command
 from hsreject.cli.info_command import info_command
-from hsreject.cli.init_command import init_command
+from hsreject.cli.init_commands import groups_command, init_command
 from hsreject.cli.map_command import map_command
-from hsreject.cli.promise.assess_command import assess_command
-from hsreject.cli.promise.certify_command import certify_command
-from hsreject.cli.promise.sample_commands import label_command, sample_command
-from hsreject.cli.run_command import run_command
-from hsreject.cli.train_command import train_command
+from hsreject.cli.run_commands import run_command, train_command
+from hsreject.cli.sample_commands import label_command, sample_command
 from hsreject.errors import HsrejectError, HsrejectWarning
 
 BAD_INPUT = 2
@@ -89,8 +86,16 @@ def root(
 
 def main() -> None:
     """Run the command line; bad input ends in one line on standard error and exit code 2."""
-    with warnings.catch_warnings(), _termination_is_an_interrupt() as terminated:
-        warnings.showwarning = _one_line(warnings.showwarning)
+    terminated = threading.Event()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        terminated.set()
+        signal.raise_signal(signal.SIGINT)
+
+    # batch systems end jobs with SIGTERM: it is treated as Ctrl-C
+    before = signal.signal(signal.SIGTERM, interrupt)
+    with warnings.catch_warnings():
+        warnings.showwarning = partial(_show_warning, warnings.showwarning)
         try:
             app()
         except HsrejectError as error:
@@ -110,31 +115,15 @@ def main() -> None:
             where = f": {error.filename}" if error.filename else ""
             sys.stderr.write(f"hsreject: {error.strerror}{where}\n")
             sys.exit(BAD_INPUT)
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
 
-@contextmanager
-def _termination_is_an_interrupt() -> Iterator[threading.Event]:
-    """Treat SIGTERM, by which batch systems end jobs, as Ctrl-C; yield whether there was one."""
-    terminated = threading.Event()
-
-    def terminate(number: int, frame: FrameType | None) -> None:
-        terminated.set()
-        signal.raise_signal(signal.SIGINT)
-
-    before = signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield terminated
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _one_line(show: Callable[..., None]) -> Callable[..., None]:
+def _show_warning(
+    show_other: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any
+) -> None:
     """Show warnings of hsreject in one line, without the code that raised them."""
-
-    def show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
-        if issubclass(category, HsrejectWarning):
-            sys.stderr.write(f"hsreject: {message}\n")
-        else:
-            show(message, category, *place)
-
-    return show_warning
+    if issubclass(category, HsrejectWarning):
+        sys.stderr.write(f"hsreject: {message}\n")
+    else:
+        show_other(message, category, *place)

@@ -161,8 +161,6 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
             f"{len(labels)}, {len(confidence)} and {', '.join(names)}). Name them with --name."
         )
 
-    import numpy as np
-
     from hsreject.io.maps import open_maps
     from hsreject.io.scene import open_scene
     from hsreject.progress import reporting_reads
@@ -176,7 +174,7 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
             paths["reference"] = reference
         maps = open_maps(paths, nodata=nodata, attribute=attribute)
         if "reference" in maps:
-            training_warnings(label, maps["label"], np.nonzero(maps["reference"].values))
+            training_warnings(label, maps["label"], maps["reference"].values.nonzero())
         systems[system] = as_dataset(maps)
     with progress_on() as progress, reporting_reads(progress):
         page = write_explorer(

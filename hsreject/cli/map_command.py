@@ -22,7 +22,7 @@ from hsreject.cli.options import (
 )
 from hsreject.errors import HsrejectError
 from hsreject.files import add_to_result
-from hsreject.io.remote import as_path, is_store
+from hsreject.io.remote import as_path
 
 if TYPE_CHECKING:
     from hsreject.mapping.map_scene import SceneMap
@@ -159,14 +159,13 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     }
     with saying_how_to_go_on(), progress_on() as progress, cluster(address):
         running: dict[str, Any] = {"out": out, "n_workers": n_workers, "progress": progress}
-        only, *others = scenes
-        if others or lists or (only.is_dir() and not is_store(only)):
-            found = find_scenes(scenes)
+        found = find_scenes(scenes)
+        if found != scenes or len(scenes) > 1:
             rows = map_archive(found, model, options=options, **running)
             _show_archive(rows, len(found), out / SUMMARY)
             return
-        result = map_scene(only, model, overwrite=overwrite, **options, **running)
-        page = _write_page(result, out / PAGE, only, variable, band_axis)
+        result = map_scene(scenes[0], model, overwrite=overwrite, **options, **running)
+        page = _write_page(result, out / PAGE, scenes[0], variable, band_axis)
     _show_summary(result.summary)
     typer.echo(f"wrote {out}{page}")
 

@@ -43,7 +43,10 @@ def new_file(text: str) -> Any:
     return typer.Option("--out", "-o", help=text)
 
 
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is already there.")]
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", help="Write over a file, or into a folder, that is already there."),
+]
 Probabilities = Annotated[
     bool, typer.Option("--probabilities", help="Write probabilities.tif, too: a band per class.")
 ]
@@ -54,7 +57,11 @@ Flat = Annotated[
 # Configurations.
 
 ConfigFile = Annotated[
-    Path, typer.Argument(metavar="CONFIG", help="A TOML file, such as configs/indian_pines.toml.")
+    Path,
+    typer.Argument(
+        metavar="CONFIG",
+        help="A TOML file of 'hsreject init', or such as configs/indian_pines.toml.",
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -146,7 +153,9 @@ LabelMap = Annotated[
         help="Label map of any software: raster, .mat, .npy; 0 is rejected, unless --nodata.",
     ),
 ]
-Nodata = Annotated[int | None, typer.Option(help="One more label that means no data, such as 255.")]
+Nodata = Annotated[
+    int | None, typer.Option(help="One more label that means no data, such as 255 or 0.")
+]
 Confidence = Annotated[
     Path | None, typer.Option(help="Confidence of the labels, larger is more certain: raster.")
 ]

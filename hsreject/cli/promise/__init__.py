@@ -1,1 +1,0 @@
-"""``hsreject sample``, ``label``, ``certify`` and ``assess``: what may be promised of a map."""
