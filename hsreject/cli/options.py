@@ -257,7 +257,9 @@ def open_inputs(
     if confidence is not None:
         by_level = confidence.name.startswith(LEVEL_CONFIDENCE)
         confidences = open_map(confidence) if by_level else open_band(confidence)
-        error = None if predicted is None else _open_predicted(predicted, on_map, confidences)
+        if predicted is not None:
+            ranked = confidences[-1] if by_level else confidences  # by the coarsest answer
+            error = _open_predicted(predicted, on_map, ranked)
     return Inputs(on_map, confidences, excluded, error)
 
 

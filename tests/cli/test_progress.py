@@ -5,7 +5,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from hsreject.cli.console import progress_on
+from hsreject.cli.console import print_table, progress_on
 
 
 def test_without_a_terminal_each_stage_is_logged_once() -> None:
@@ -120,3 +120,12 @@ def test_other_listeners_are_left_alone(listening) -> None:
         progress("context", 1, 2)
     assert heard == ["pressed"]
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_a_table_shows_names_as_they_are(capsys) -> None:
+    print_table(("class", "kept"), [("soil [wet] :corn:", "1")], title="[fields]")
+    assert [line.strip() for line in capsys.readouterr().out.splitlines()] == [
+        "[fields]",
+        "class              kept",
+        "soil [wet] :corn:     1",
+    ]

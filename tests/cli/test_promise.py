@@ -165,6 +165,28 @@ def test_what_a_model_or_a_run_held_back_predicts_the_errors(capsys, tmp_path) -
     }  # fmt: skip
 
 
+def test_a_classifier_alone_predicts_no_errors(capsys, files) -> None:
+    cube, labels = hr.synthetic_scene(rows=20, columns=20, n_bands=4)
+    model = hr.save_model(hr.SceneClassifier("lda").fit(cube, labels), files / "lda.skops")
+    assert call("sample", files / "label.tif", "--confidence", files / "confidence.tif", "--plan",
+                "--predicted", model) == 2  # fmt: skip
+    assert "hsreject train" in capsys.readouterr().err
+
+
+def test_a_run_predicts_the_errors_of_answers_with_groups(capsys, tmp_path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(
+        'features = []\nclassifier = "lda"\n[groups]\nfields = ["cover 1", "cover 2"]\n'
+        '[scene]\nname = "synthetic"\nrows = 32\ncolumns = 32\nn_bands = 8\n'
+    )
+    assert call("run", config, "--out", tmp_path / "run") == 0
+    maps = tmp_path / "run" / "maps"
+    assert call("sample", maps / "label_hierarchical.tif", "--confidence",
+                maps / "level_confidence_hierarchical.tif", "--plan", "--predicted",
+                tmp_path / "run") == 0  # fmt: skip
+    assert "800 labels" in capsys.readouterr().out
+
+
 def test_a_sequence_of_maps(capsys, files) -> None:
     label, confidence = (hr.open_map(files / f"{name}.tif") for name in ("label", "confidence"))
     options = []
