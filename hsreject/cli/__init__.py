@@ -43,7 +43,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="Land-cover maps from hyperspectral images that say where they do not know.",
 )
 
 # in the order in which a newcomer needs them

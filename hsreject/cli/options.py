@@ -108,12 +108,11 @@ def goal_table(goals: list[str] | None) -> dict[str, object] | None:
         return None
     if len(goals) > 1:
         raise InputError(f"Give exactly one --goal (got {' and '.join(goals)}).")
-    if "=" not in goals[0]:
-        raise InputError(
-            "--goal needs a kind and its value: accuracy=0.95, max_error=0.05, rejection_cost=0.3 "
-            f"or fraction=0.1 (got '{goals[0]}')."
-        )
-    return dict([named_value(goals[0], "--goal accuracy=0.95")])
+    expected = (
+        "--goal needs a kind and its value: accuracy=0.95, max_error=0.05, rejection_cost=0.3 or "
+        "fraction=0.1"
+    )
+    return dict([named_value(goals[0], expected)])
 
 
 # Scenes.

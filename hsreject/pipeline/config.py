@@ -49,7 +49,9 @@ def with_settings(document: Mapping[str, Any], settings: Iterable[str]) -> Table
     """
     changed: Table = _own(document)
     for setting in settings:
-        address, value = named_value(setting, "--set context.weight=4")
+        address, value = named_value(
+            setting, "A setting must look like section.key=value, as in --set context.weight=4"
+        )
         *steps, last = (step.strip() for step in address.split("."))
         place: Any = changed
         for step in steps:
@@ -69,13 +71,11 @@ def scene_name(document: Mapping[str, Any]) -> str:
     return str(scene.get("path", scene.get("name", "")) if isinstance(scene, Mapping) else scene)
 
 
-def named_value(setting: str, example: str) -> tuple[str, object]:
-    """Return name and value of a text such as ``accuracy=0.95``."""
+def named_value(setting: str, expected: str) -> tuple[str, object]:
+    """Return name and value of a text such as ``accuracy=0.95``, or say what was expected."""
     name, equals, text = (part.strip() for part in setting.partition("="))
     if not equals or not name:
-        raise ConfigError(
-            f"A setting must look like section.key=value (got '{setting}'). For example: {example}."
-        )
+        raise ConfigError(f"{expected} (got '{setting}').")
     try:
         return name, tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
