@@ -110,16 +110,19 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
             place = f"map: {labels[int(certificate.threshold)].name}"
         typer.echo(place)
     typer.echo(f"wrote {', '.join(files)} into {out}")
-    typer.echo(certificate.applies_to)
+    if certificate.coverage:
+        typer.echo(certificate.applies_to)
     if len(larger) > len(points):
         larger.append_to(sample, len(points))
-        typer.echo(f"added {len(larger) - len(points)} points to {sample}: label them and go on")
+        n_left = certificate.n_planned - len(points)
+        typer.echo(
+            f"added {len(larger) - len(points)} points to {sample}, of {n_left} labels that are "
+            "left: label them and go on"
+        )
     elif more:
         n_open = int((~points.labelled).sum())
-        why = "the climb has ended, or its labels are used up"
-        if n_open:
-            why = f"{n_open} that are there wait for a label"
-        typer.echo(f"no more points: {why}")
+        why = "the climb has ended" if certificate.n_planned > len(points) else "all are drawn"
+        typer.echo(f"no more points: {f'{n_open} wait for a label' if n_open else why}")
 
 
 def _write_certificate(

@@ -246,13 +246,21 @@ def open_inputs(
     attribute: str | None,
     predicted: Path | None,
 ) -> Inputs:
-    """Open a map and what is given beside it."""
+    """Open a map and what is given beside it; features exclude what they cover."""
+    from hsreject.io.arrays import Kind
+    from hsreject.io.grid import Grid
     from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_band, open_map
+    from hsreject.io.scene import file_kind
+    from hsreject.io.vector import covered_pixels
     from hsreject.schema import LEVEL_CONFIDENCE
 
     on_map, confidences, error = open_label_map(label, nodata), None, None
-    excluded = None if exclude is None else open_labels(exclude, like=on_map, attribute=attribute)
+    excluded = None
+    if exclude is not None and attribute is None and file_kind(exclude) is Kind.VECTOR:
+        excluded = on_map.copy(data=covered_pixels(exclude, Grid.of(on_map))).drop_attrs()
+    elif exclude is not None:
+        excluded = open_labels(exclude, like=on_map, attribute=attribute)
     if confidence is not None:
         by_level = confidence.name.startswith(LEVEL_CONFIDENCE)
         confidences = open_map(confidence) if by_level else open_band(confidence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 from typing import Annotated
 
@@ -58,7 +59,12 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
     ] = "",
     exclude: Exclude = None,
     attribute: Attribute = None,
-    seed: Annotated[int, typer.Option(help="Another one draws other points.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Another one draws other points: 0, or with --for-promise a new one each time."
+        ),
+    ] = None,
     show_label: ShowLabel = False,
     nodata: Nodata = None,
     overwrite: Overwrite = False,
@@ -73,8 +79,19 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
     from hsreject.files import check_target
     from hsreject.promise.design import draw_sample
 
-    if confidence is None and (plan or for_promise is not None):
-        raise InputError("A promise ranks the pixels of the map: give their --confidence, too.")
+    climb = for_promise is not None
+    faults = {
+        "A promise ranks the pixels of the map: give their --confidence, too.": (
+            confidence is None and (plan or climb)
+        ),
+        "--plan is about the map as a whole: leave out --per-class.": plan and per_class,
+        "--per-class and --predicted are about a promise: give --for-promise.": (
+            not climb and (per_class or (predicted and not plan))
+        ),
+        "A promise has a design of its own: leave out --design.": climb and design != "random",
+    }
+    for sentence in (sentence for sentence, holds in faults.items() if holds):
+        raise InputError(sentence)
     if out is not None:
         check_target(out, overwrite=overwrite)
     inputs = open_inputs(label, nodata, confidence, exclude, attribute, predicted)
@@ -83,7 +100,8 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
         return
     if n is None or out is None:
         raise InputError("Give the number of points (--n) and the file to make (--out).")
-    climb = for_promise is not None
+    if seed is None:  # a second climb on points of the first one would not be a second chance
+        seed = secrets.randbelow(2**31) if climb else 0
     sample = draw_sample(
         **inputs._asdict(),
         n=n,
@@ -95,7 +113,7 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
         per_class=per_class,
     )
     sample.write(out, show_label=show_label, overwrite=overwrite)
-    batch = f" (of {n} labels planned)" if climb else ""
+    batch = f" (of {n} labels planned, seed {seed})" if climb else ""
     names = ", ".join(sample.classes.names[:_MOST_NAMES])
     more = ", ..." if len(sample.classes.names) > _MOST_NAMES else ""
     typer.echo(

@@ -280,6 +280,15 @@ def burn(
     return burnt, np.where(several, parts + polygons.max(initial=0), polygons), notes
 
 
+def covered_pixels(path: Path, grid: Grid) -> NDArray[np.bool_]:
+    """Return which pixels of a grid (y, x) the features of a file cover, whatever they are."""
+    geometries, _, crs = read_columns(path)
+    rows = np.flatnonzero(~(shapely.is_missing(geometries) | shapely.is_empty(geometries)))
+    features = Features(geometries[rows], rows, rows + 1, crs)
+    near, moved, _ = onto_grid(features, grid, path=path)
+    return np.asarray(_last_feature(moved, np.arange(len(near)), grid) >= 0)
+
+
 def _last_feature(geometries: NDArray[Any], numbers: NDArray[np.intp], grid: Grid) -> NDArray[Any]:
     """Return which of the chosen features is the last to hold each pixel; -1 where none does."""
     if not numbers.size:

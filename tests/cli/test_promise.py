@@ -8,6 +8,7 @@ import geopandas as gpd
 import numpy as np
 import pytest
 import rasterio
+import shapely
 
 import hsreject as hr
 from tests.cli.calling import call
@@ -95,7 +96,8 @@ def test_a_climb_batch_by_batch_until_it_ends(capsys, files) -> None:
     on_map = ("--confidence", files / "confidence.tif")
     sample = ("--sample", files / "sample.gpkg")
     assert call("sample", files / "label.tif", *on_map, "--for-promise", 0.1, "--n", 150,
-                "--exclude", files / "train.tif", "--out", files / "sample.gpkg") == 0  # fmt: skip
+                "--exclude", files / "train.tif", "--out", files / "sample.gpkg", "--seed",
+                0) == 0  # fmt: skip
     said = capsys.readouterr().out
     assert "--more 50" in said
     assert f"--exclude {files / 'train.tif'}" in said  # what is printed runs as it is
@@ -120,7 +122,8 @@ def test_a_climb_batch_by_batch_until_it_ends(capsys, files) -> None:
 def test_a_climb_for_each_class_and_a_plan(capsys, files) -> None:
     on_map = ("--confidence", files / "confidence.tif", "--exclude", files / "train.tif")
     assert call("sample", files / "label.tif", *on_map, "--for-promise", 0.2, "--n", 200,
-                "--per-class", "each", "--out", files / "sample.gpkg") == 0  # fmt: skip
+                "--per-class", "each", "--out", files / "sample.gpkg", "--seed",
+                0) == 0  # fmt: skip
     fill_in(files)
     assert certify(files) == 0
     said = capsys.readouterr().out
@@ -319,3 +322,40 @@ def test_a_geopackage_of_points_is_enough_to_label(capsys, files) -> None:
         assert call(*wrong, "--out", files / "no.html") == 2
         assert "--labels" in capsys.readouterr().err
     assert not (files / "no.html").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--per-class", "each"), ("--predicted", "confidence.tif"),
+     ("--plan", "--confidence", "confidence.tif", "--per-class", "each"),
+     ("--for-promise", 0.1, "--confidence", "confidence.tif", "--design", "stratified")],
+)  # fmt: skip
+def test_options_that_would_do_nothing_are_refused(capsys, files, monkeypatch, options) -> None:
+    monkeypatch.chdir(files)
+    assert call("sample", "label.tif", "--n", 200, "--out", "s.csv", *options) == 2
+    assert "--" in capsys.readouterr().err
+    assert not Path("s.csv").exists()
+
+
+def test_a_new_climb_has_points_of_its_own_unless_a_seed_says_otherwise(files) -> None:
+    plan = ("--confidence", files / "confidence.tif", "--for-promise", 0.1, "--n", 100)
+    drawn = {}
+    for name, seed in {"a": (), "b": (), "c": ("--seed", 1), "d": ("--seed", 1)}.items():
+        path = files / f"{name}.csv"
+        assert call("sample", files / "label.tif", *plan, "--out", path, *seed) == 0
+        drawn[name] = path.read_text()
+    assert drawn["a"] != drawn["b"]
+    assert drawn["c"] == drawn["d"]
+
+
+def test_polygons_exclude_what_they_cover_without_any_attribute(files) -> None:
+    label = hr.open_map(files / "label.tif")
+    x, y = label.x.values, label.y.values
+    cloud = shapely.box(x[10] - 15, y[60] - 15, x[70] + 15, y[20] + 15)
+    gpd.GeoDataFrame(geometry=[cloud], crs=32633).to_crs(4326).to_file(files / "cloud.gpkg")
+    assert call("sample", files / "label.tif", "--n", 500, "--out", files / "s.csv", "--exclude",
+                files / "cloud.gpkg") == 0  # fmt: skip
+    points = hr.open_sample(files / "s.csv", label)
+    inside = (np.abs(points.row - 40) <= 20) & (np.abs(points.column - 40) <= 30)
+    assert not inside.any()
+    assert points.design.n_pixels == (label != 255).sum() - 41 * 61
