@@ -21,7 +21,8 @@ from hsreject import __version__
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.files import replacing
-from hsreject.io.grid import Grid
+from hsreject.io.grid import Grid, crs_name
+from hsreject.io.vector import read_columns
 from hsreject.promise.sample import (
     CANNOT_TELL_TEXT,
     NONE_OF_THESE_TEXT,
@@ -73,7 +74,7 @@ def write_label_page(
     scene : DataArray (band, y, x)
         On the grid of the map: shown in true color where it has wavelengths, at two zooms.
     path : path
-        The file to make; ``.html`` is usual.
+        The file to make: ``.html``. The CSV file that the page saves is named like it.
     medians : map (y, x) of int, optional
         Labels of training pixels, 0 elsewhere: the median spectrum of each class is shown, too.
     show_label : bool
@@ -97,11 +98,14 @@ def write_label_page(
     ...     "cannot tell" in page.read_text(encoding="utf-8")
     True
     """
+    target = Path(path)
+    if target.suffix.lower() != ".html":
+        raise InputError(f"The page is opened in a browser: '{target.name}' must end in .html.")
     cube = check_dims(scene, CUBE_DIMS, name="scene")
-    if cube.shape[1:] != (sample.grid.height, sample.grid.width):
+    if not Grid.of(cube).fits(sample.grid):
         raise InputError(
-            f"The scene has {cube.shape[1]} rows x {cube.shape[2]} columns, and the map of the "
-            f"sample {sample.grid.height} x {sample.grid.width}. Give the scene on its grid."
+            f"The scene has {Grid.of(cube)}, and the map of the sample {sample.grid}. Give the "
+            "scene on its grid."
         )
     columns = file_columns(sample, show_label=show_label)[0]
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)
@@ -118,7 +122,7 @@ def write_label_page(
         "untold": CANNOT_TELL_TEXT,
         "none": NONE_OF_THESE_TEXT,
         "store": f"hsreject {sample.design} {len(sample)}",
-        "file": f"{Path(path).stem}.csv",
+        "file": f"{target.stem}.csv",
         "chip": _CHIP,
         "across": _ACROSS,
         **spectra,
@@ -143,7 +147,6 @@ def write_label_page(
         payload=_script_json(contents),
         version=__version__,
     )
-    target = Path(path)
     with replacing(target, overwrite=overwrite) as work:
         work.write_text(page, encoding="utf-8")
     return target
@@ -234,6 +237,13 @@ def offered_map(path: Path, scene: xr.DataArray) -> xr.DataArray:
         raise FileError(
             f"{path} does not say which classes there are, as a GeoPackage of 'hsreject sample' "
             "does. Give the map that the points were drawn from with --labels."
+        )
+    _, columns, crs = read_columns(path)
+    if not Grid.of(scene).georeferenced and (crs is not None or "x" in columns):
+        raise InputError(
+            f"The points of {path} have a place on a map ({crs_name(crs)}), and the scene has "
+            "none. Give a scene that has one, or, if its pixels are those of the map that the "
+            "points were drawn from, that map with --labels."
         )
     blank = xr.DataArray(np.zeros(scene.shape[1:], dtype=np.uint8), dims=MAP_DIMS)
     return Grid.of(scene).attach(attach_classes(blank, ClassTable.from_names(names)))

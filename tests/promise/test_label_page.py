@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import InputError
-from hsreject.promise.label_page import write_label_page
+from hsreject.io.grid import Grid
+from hsreject.promise.label_page import offered_map, write_label_page
 from tests.promise.scenes import placed
 from tests.report.browser import Browser, driver  # noqa: F401 (a fixture)
 
@@ -20,6 +22,7 @@ def labelling(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     cube, labels = hr.synthetic_scene()
     label = placed(labels.values % 3 + 1, names=("=corn", "bare soil", "water"))
+    cube = Grid.of(label).attach(cube)
     sample = hr.draw_sample(label, 12, seed=3)
     page = write_label_page(sample, cube, folder / "label.html", medians=labels.values % 3 + 1)
     return page, sample, label, cube
@@ -35,6 +38,33 @@ def test_what_the_map_says_is_not_in_the_page(labelling, tmp_path) -> None:
     assert "map_label" in json.loads(payload[0])["columns"]
     with pytest.raises(InputError, match="rows"):
         write_label_page(sample, cube[:, 1:], tmp_path / "other.html")
+
+
+@pytest.mark.parametrize("name", ["page.txt", "page", "page.csv"])
+def test_a_page_that_no_browser_would_open_is_refused(labelling, tmp_path, name) -> None:
+    _, sample, _, cube = labelling
+    with pytest.raises(InputError, match=r"\.html"):
+        write_label_page(sample, cube, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_scene_of_another_place_is_refused(labelling, tmp_path) -> None:
+    _, sample, label, cube = labelling
+    elsewhere = cube.assign_coords(x=cube.x + 3000.0)
+    with pytest.raises(InputError, match="grid"):
+        write_label_page(sample, elsewhere, tmp_path / "elsewhere.html")
+    nowhere = xr.DataArray(cube.values, dims=cube.dims)
+    write_label_page(sample, nowhere, tmp_path / "nowhere.html")  # as many pixels as the map
+    points = sample.write(tmp_path / "points.gpkg")
+    assert Grid.of(offered_map(points, cube)).same_as(sample.grid)
+    with pytest.raises(InputError, match=r"EPSG:32633.*--labels"):
+        offered_map(points, nowhere)
+    plain = hr.draw_sample(label.values, 5).write(tmp_path / "plain.gpkg")
+    assert offered_map(plain, nowhere).shape == label.shape
+    shifted = label.drop_vars("spatial_ref")  # a place in no reference system
+    points = hr.draw_sample(shifted, 5).write(tmp_path / "shifted.gpkg")
+    with pytest.raises(InputError, match="--labels"):
+        offered_map(points, nowhere)
 
 
 def in_another_browser(page: Path, copy: Path) -> Path:
