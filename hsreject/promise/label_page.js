@@ -1,22 +1,35 @@
 "use strict";
-// The answers, one text per point, are all the state: `show` draws the point at `at`, `answer` changes it.
+// The answers, one text per point, are all the state: `show` draws the point at `at`, `answer` changes it, "" is open.
 const $ = (id) => document.getElementById(id);
 const page = JSON.parse($("payload").textContent);
 const column = (name) => page.columns.indexOf(name);
 const ID = column("id"), REFERENCE = column("reference");
-const answers = page.rows.map((row) => String(row[REFERENCE]));
+const said = page.rows.map((row) => String(row[REFERENCE])), answers = [...said];
 const spectra = Uint8Array.from(atob(page.spectra), (letter) => letter.charCodeAt(0));
-let at = -1;
+let at = -1, saved = said;
 
-// Kept in the browser while one works; private windows may have no such place.
-function keep() {
-  try { localStorage.setItem(page.store, JSON.stringify(answers)); }
+// Kept in the browser while one works, for each point, known by its number and pixel: the answer, and what the file
+// said when it was given. Where the file says something else by now, the file counts. Private windows keep nothing.
+const KEY = ["id", "row", "column"].map(column);
+const key = (row) => KEY.map((k) => row[k]).join(" ");
+function kept() {
+  try { return JSON.parse(localStorage.getItem(page.store)) ?? {}; }
+  catch { return {}; }
+}
+function keep(changes) {
+  const all = kept();
+  for (const [i, text] of changes) {
+    answers[i] = text;
+    all[key(page.rows[i])] = [text, said[i]];
+  }
+  try { localStorage.setItem(page.store, JSON.stringify(all)); }
   catch { $("trouble").textContent = "This browser keeps nothing: save the CSV file before you close the page."; }
 }
-try {
-  const kept = JSON.parse(localStorage.getItem(page.store) ?? "[]");
-  kept.forEach((text, i) => { if (text && i < answers.length) answers[i] = text; });
-} catch { /* nothing is kept */ }
+const before = kept();
+page.rows.forEach((row, i) => {
+  const [text, then] = before[key(row)] ?? [];
+  if (then === said[i]) answers[i] = text;
+});
 
 function draw(canvas, size) {
   const context = canvas.getContext("2d"), chip = page.chip, scale = canvas.width / size;
@@ -61,6 +74,9 @@ function show() {
   const done = answers.filter(Boolean).length;
   $("done").textContent = done;
   $("bar").value = done;
+  $("clear").disabled = !text;
+  $("finished").hidden = done < answers.length || answers.every((one, i) => one === saved[i]);
+  document.querySelector(".picture").scrollIntoView({ block: "nearest" }); // off the screen of a phone with many classes
 }
 
 const move = (step) => { at = Math.max(0, Math.min(answers.length - 1, at + step)); show(); };
@@ -69,11 +85,9 @@ function nextOpen() {
   at = after >= 0 ? after : first >= 0 ? first : Math.max(at, 0);
   show();
 }
-function answer(text) {
-  answers[at] = text;
-  keep();
-  if (at < answers.length - 1) at += 1;
-  show();
+function answer(text, step = 1) {
+  keep([[at, text]]);
+  move(step);
 }
 
 // ---- CSV, as hsreject writes it: text that a spreadsheet would compute begins with an apostrophe.
@@ -102,18 +116,30 @@ function parse(text) {
 }
 function goOn(text) {
   const [head, ...rows] = parse(text.replace(/^\ufeff/, ""));
-  const names = (head ?? []).map((name) => name.trim().toLowerCase()), id = names.indexOf("id"), reference = names.indexOf("reference");
-  if (id < 0 || reference < 0) { $("trouble").textContent = "This file has no columns 'id' and 'reference'."; return; }
+  const names = (head ?? []).map((name) => name.trim().toLowerCase());
+  const [id, reference, design] = ["id", "reference", "design"].map((name) => names.indexOf(name));
+  const drawn = page.rows[0][column("design")];
+  const foreign = design >= 0 && drawn !== "unknown" && rows.some((row) => row[id] && !row[design]?.includes(drawn));
+  $("trouble").textContent = id < 0 || reference < 0 ? "This file has no columns 'id' and 'reference'."
+    : foreign ? "This file holds the points of another sample: make a page for it with 'hsreject label'." : "";
+  if ($("trouble").textContent) return;
   const places = new Map(page.rows.map((row, i) => [String(row[ID]), i]));
-  for (const row of rows) if (places.has(row[id]) && row[reference]) answers[places.get(row[id])] = row[reference];
-  $("trouble").textContent = "";
-  keep();
+  keep(rows.filter((row) => places.has(row[id]) && row[reference]).map((row) => [places.get(row[id]), row[reference]]));
   nextOpen();
+}
+
+function save() {
+  $("link").href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" }));
+  $("link").download = page.file;
+  $("link").click();
+  saved = [...answers];
+  show();
 }
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-answer]");
   if (button) answer(button.dataset.answer);
+  if (event.target.closest(".save")) save();
 });
 $("other").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -124,11 +150,7 @@ $("other").addEventListener("submit", (event) => {
 $("back").addEventListener("click", () => move(-1));
 $("next").addEventListener("click", () => move(1));
 $("open").addEventListener("click", nextOpen);
-$("save").addEventListener("click", () => {
-  $("link").href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" }));
-  $("link").download = page.file;
-  $("link").click();
-});
+$("clear").addEventListener("click", () => answer("", 0));
 $("load").addEventListener("change", async (event) => { if (event.target.files[0]) goOn(await event.target.files[0].text()); });
 document.addEventListener("keydown", (event) => {
   if (event.target.tagName === "INPUT" || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -136,6 +158,7 @@ document.addEventListener("keydown", (event) => {
   if (one) answer(one.name);
   else if (event.key === "0") answer(page.untold);
   else if (event.key === "n") { event.preventDefault(); $("name").focus(); }
+  else if (event.key === "Backspace" || event.key === "Delete") answer("", 0);
   else if (event.key === "ArrowLeft") move(-1);
   else if (event.key === "ArrowRight") move(1);
 });

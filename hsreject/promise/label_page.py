@@ -64,8 +64,9 @@ def write_label_page(
     """Write one HTML file for labelling the points of a sample.
 
     It needs no server and no network, keeps the labels in the browser meanwhile, and saves
-    the CSV file that :func:`hsreject.certify` and :func:`hsreject.assess` read. What the map says
-    is not in the file unless it is asked for.
+    the CSV file that :func:`hsreject.certify` and :func:`hsreject.assess` read. Another page of the
+    same draw goes on from what the browser has kept; where the labels of `sample` were changed
+    since, they count. What the map says is not in the file unless it is asked for.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ def write_label_page(
         ],
         "untold": CANNOT_TELL_TEXT,
         "none": NONE_OF_THESE_TEXT,
-        "store": f"hsreject {sample.design} {len(sample)}",
+        "store": f"hsreject {sample.design or sample.grid}",  # one for a draw, however it grows
         "file": f"{target.stem}.csv",
         "chip": _CHIP,
         "across": _ACROSS,

@@ -67,23 +67,153 @@ def test_a_scene_of_another_place_is_refused(labelling, tmp_path) -> None:
         offered_map(points, nowhere)
 
 
-def in_another_browser(page: Path, copy: Path) -> Path:
-    """Copy a page under a store of its own, where nobody has answered anything yet."""
-    text = page.read_text(encoding="utf-8")
-    assert text.count('"store":"') == 1
-    copy.write_text(text.replace('"store":"', f'"store":"{copy}'), encoding="utf-8")
-    return copy
+def opened(driver, page: Path, kept: dict[str, str] | None = None, **look) -> Browser:  # noqa: F811
+    """Open a page in a browser that has kept what another page of the same browser left there.
+
+    Chromium may drop what the page of a file has just stored: it is put back before it begins.
+    """
+    put = f"Object.assign(localStorage, {json.dumps(kept or {})})"
+    source = {"source": f"try {{ localStorage.clear(); {put} }} catch {{}}"}
+    script = driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", source)
+    browser = Browser(driver, page, **look)
+    driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+    return browser
+
+
+def kept_by(browser: Browser) -> dict[str, str]:
+    return browser.run("return {...localStorage}")
+
+
+def answers_on(browser: Browser) -> dict[int, str]:
+    """Return what the page would save, by the number of the point."""
+    rows = csv.DictReader(browser.run("return csv()").splitlines())
+    return {int(row["id"]): row["reference"] for row in rows}
+
+
+def text_of(browser: Browser, name: str) -> str:
+    return browser.run("return document.getElementById(arguments[0]).innerText", name)
+
+
+def press(browser: Browser, *keys: str) -> None:
+    for key in keys:
+        browser.run(
+            "document.dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0]}))", key
+        )
+
+
+def test_answers_stay_with_their_points(driver, labelling, tmp_path) -> None:  # noqa: F811
+    page, sample, label, cube = labelling
+    first = write_label_page(sample.select(sample.id <= 5), cube, tmp_path / "first.html")
+    browser = opened(driver, first)
+    press(browser, "2", "3", "2", "3", "2")
+    given, kept = answers_on(browser), kept_by(browser)
+    # sorted in a spreadsheet, and more points than before
+    turned = write_label_page(sample.select(np.argsort(-sample.id)), cube, tmp_path / "turned.html")
+    for other in (page, turned):
+        browser = opened(driver, other, kept)
+        assert answers_on(browser) == dict.fromkeys(sample.id.tolist(), "") | given
+    # fewer points do not forget the others
+    press(browser, "3")
+    kept = kept_by(opened(driver, first, kept_by(browser)))
+    assert answers_on(opened(driver, page, kept)) == answers_on(browser)
+    # another draw has other points
+    other = write_label_page(hr.draw_sample(label, 12, seed=4), cube, tmp_path / "other.html")
+    assert not any(answers_on(opened(driver, other, kept)).values())
+
+
+def test_what_was_changed_last_counts(driver, labelling, tmp_path) -> None:  # noqa: F811
+    page, _, label, cube = labelling
+    browser = opened(driver, page)
+    press(browser, *"333")
+    file = tmp_path / "label.csv"
+    corrected = browser.run("return csv()").replace("water", "bare soil")
+    file.write_text(corrected, encoding="utf-8", newline="")
+    again = write_label_page(hr.open_sample(file, label), cube, tmp_path / "again.html")
+    browser = opened(driver, again, kept_by(browser))
+    assert browser.run("return csv()") == corrected
+    # what is answered on the new page is kept, an answer that was taken back as well
+    press(browser, "ArrowLeft", "3", "ArrowLeft", "ArrowLeft", "Delete")
+    given = answers_on(browser)
+    assert [given[i] for i in (1, 2, 3, 4)] == ["bare soil", "", "water", ""]
+    assert answers_on(opened(driver, again, kept_by(browser))) == given
+
+
+def test_an_answer_can_be_taken_back(driver, labelling) -> None:  # noqa: F811
+    browser = opened(driver, labelling[0])
+    clear = (
+        "const button = document.getElementById('clear'); button.click(); return button.disabled"
+    )
+    press(browser, *"222", "Backspace", "ArrowLeft")
+    assert (text_of(browser, "number"), text_of(browser, "answer")) == ("3", "bare soil")
+    assert browser.run(clear)
+    assert (text_of(browser, "number"), text_of(browser, "answer")) == ("3", "not labelled yet")
+    press(browser, "ArrowLeft", "Backspace")
+    assert text_of(browser, "done") == "1"
+    # in the field for a name these keys edit the name
+    browser.run(
+        "document.getElementById('back').click(); document.getElementById('name').dispatchEvent("
+        "new KeyboardEvent('keydown', {key: 'Backspace', bubbles: true}))"
+    )
+    assert text_of(browser, "done") == "1"
+
+
+@pytest.mark.parametrize("width", [1300, 390])
+def test_the_end_says_that_the_file_must_be_saved(driver, labelling, width) -> None:  # noqa: F811
+    browser = opened(driver, labelling[0], width=width)
+    press(browser, *"2" * 11)
+    assert browser.box("#finished")["height"] == 0
+    press(browser, "2")
+    assert "only in this browser" in text_of(browser, "finished")
+    assert 0 < browser.box("#finished")["bottom"] < 900
+    # after a save only what has been changed since
+    browser.run("document.querySelector('#finished .save').click()")
+    assert browser.box("#finished")["height"] == 0
+    press(browser, "3")
+    assert browser.box("#finished")["height"] > 0
+    browser = opened(driver, labelling[0], kept_by(browser))
+    assert browser.box("#finished")["height"] > 0
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 840), (1300, 900), (1300, 600)])
+def test_the_picture_stays_in_sight(driver, tmp_path, width, height) -> None:  # noqa: F811
+    cube, labels = hr.synthetic_scene()
+    label = placed(labels.values, names=tuple(f"class {i}" for i in range(1, 31)))
+    scene = Grid.of(label).attach(cube)
+    page = write_label_page(hr.draw_sample(label, 12), scene, tmp_path / "page.html")
+    browser = opened(driver, page, width=width, height=height)
+    button = "document.querySelectorAll('#classes button')[29]"
+    browser.run(f"{button}.scrollIntoView({{block: 'end'}})")
+    before = browser.run("return scrollY")
+    browser.run(f"{button}.click()")
+    assert text_of(browser, "number") == "2"
+    picture = browser.box(".picture")
+    assert 0 <= picture["top"] < picture["bottom"] <= height
+    if width > 760:  # beside the classes: nothing jumps
+        assert browser.run("return scrollY") == before
+    press(browser, *"1" * 11)
+    message = browser.box("#finished")
+    assert 0 < message["top"] < message["bottom"] <= height
+
+
+def test_a_file_of_another_sample_is_refused(driver, labelling, tmp_path) -> None:  # noqa: F811
+    page, _, label, _ = labelling
+    other = hr.draw_sample(label, 12, seed=4).with_reference(label).write(tmp_path / "other.csv")
+    browser = opened(driver, page)
+    browser.run("goOn(arguments[0])", other.read_text(encoding="utf-8"))
+    assert "another sample" in text_of(browser, "trouble")
+    assert text_of(browser, "done") == "0"
+    browser.run("goOn(`id;reference\\n2;water\\n;\\n`)")
+    assert (text_of(browser, "trouble"), text_of(browser, "done")) == ("", "1")
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1300, False), (390, True)])
 def test_clicking_through(driver, labelling, tmp_path, width, dark) -> None:  # noqa: F811
     page, sample, label, _ = labelling
-    browser = Browser(driver, in_another_browser(page, tmp_path / "1.html"), width=width, dark=dark)
+    browser = opened(driver, page, width=width, dark=dark)
     assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
-    press = "document.querySelectorAll('#classes button')[arguments[0]].click()"
     for place in (0, 1, 2):
-        browser.run(press, place)
-    browser.run("document.dispatchEvent(new KeyboardEvent('keydown', {key: '2'}))")
+        browser.run("document.querySelectorAll('#classes button')[arguments[0]].click()", place)
+    press(browser, "2")
     browser.run("document.querySelector('#untold button').click()")
     browser.run("document.getElementById('name').value = 'road'")
     browser.run("document.querySelector('#other button').click()")
@@ -104,23 +234,9 @@ def test_clicking_through(driver, labelling, tmp_path, width, dark) -> None:  # 
     np.testing.assert_array_equal(back.reference[:5], [1, 2, 3, 2, -1])
     assert back.design == sample.design
     # opened again, it goes on; so it does from the file in another browser
-    # (Chromium may drop what a page of a file has just stored: it is put back before it begins)
-    store, stored = browser.run("return [page.store, localStorage.getItem(page.store)]")
-    assert json.loads(stored)[:7] == [
-        "=corn",
-        "bare soil",
-        "water",
-        "bare soil",
-        "cannot tell",
-        "road",
-        "",
-    ]
-    put = f"try {{ localStorage.setItem({json.dumps(store)}, {json.dumps(stored)}) }} catch {{}}"
-    script = driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": put})
-    browser = Browser(driver, tmp_path / "1.html", width=width, dark=dark)
-    driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+    browser = opened(driver, page, kept_by(browser), width=width, dark=dark)
     assert browser.run("return document.getElementById('number').textContent") == "7"
-    browser = Browser(driver, in_another_browser(page, tmp_path / "2.html"), width=width, dark=dark)
+    browser = opened(driver, page, width=width, dark=dark)
     assert browser.run("return document.getElementById('done').textContent") == "0"
     browser.run("goOn(arguments[0])", saved)
     assert browser.run("return document.getElementById('done').textContent") == "6"

@@ -45,11 +45,11 @@ class Browser:
     """An open page, asked and moved as a reader would."""
 
     def __init__(
-        self, driver, path: Path, fragment: str = "", *, width: int = 1300, dark: bool = False
+        self, driver, path: Path, fragment: str = "", *, width=1300, height=900, dark=False
     ) -> None:
         self.driver = driver
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
         driver.get("about:blank")
