@@ -329,8 +329,8 @@ class Pixels:
     def _cuts(self, rows: slice, size: int) -> list[int]:
         """Return where rows that take `size` bytes are cut: where stored chunks begin."""
         # from a server, each part is a step of progress
-        slab = _SLAB if size <= _LARGE else min(_SLAB, max(_SLAB // 2, size // 8))
-        slab = 2**20 if isinstance(self.layers[0].path, RemotePath) else slab
+        slab = min(_SLAB, max(_SLAB // 2, size // 8))
+        slab = _PIECE if isinstance(self.layers[0].path, RemotePath) else slab
         whole = rows.stop - rows.start == self.shape[1]  # by one reader, who has all of the cache
         stored = 1 if whole and self.layers[0].cached else self.layers[0].chunks[1]
         step = max(slab * (rows.stop - rows.start) // size // stored, 1) * stored
@@ -346,12 +346,10 @@ class Pixels:
         if self.fill_in_all:
             every = self.order
             whole = stored if places.size == every.size else self._stored(every, rows, columns)
-            lacking = self._lacking(whole, every)
-            missing += [] if lacking is None else [np.all(lacking, axis=0)]
+            missing.append(np.all(self._lacking(whole, every), axis=0))
         hidden = np.any(missing, axis=0) if missing else None
         gain, offset = (values[places, None, None] for values in (self.gain, self.offset))
-        turned = block.strides[0] > block.strides[2] and stored.strides[0] < stored.strides[2]
-        step = _TURNED if turned else block.shape[2]
+        step = _TURNED if stored.strides[0] < stored.strides[2] else block.shape[2]
         n_rows = max(_PIECE * block.shape[1] // block.nbytes, 1)
         for row in range(0, block.shape[1], n_rows):
             some = slice(row, row + n_rows)
