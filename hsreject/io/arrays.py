@@ -93,7 +93,7 @@ class Layer:
     format: str  # what people call it
     read_part: Callable[[tuple[slice, ...]], NDArray[Any]]  # given a slice per axis
     stored_chunks: tuple[int, ...] | None = None  # how much is stored together; None: rows
-    length: int | None = None  # bytes of the file, where that limits what it may claim to hold
+    length: float | None = None  # bytes of the files with its pixels; None: of that at `path`
     cached: bool = False  # whether GDAL keeps all blocks of a row, so that parts of them are cheap
 
     @classmethod
@@ -105,8 +105,7 @@ class Layer:
         check_real(dataset.dtype, path)
         check_own(dataset, path)
         read = partial(_read_hdf5, path, name)
-        described = (path, name, axes, dataset.shape, dataset.dtype, "HDF5", read)
-        return cls(*described, dataset.chunks, file_length(path))
+        return cls(path, name, axes, dataset.shape, dataset.dtype, "HDF5", read, dataset.chunks)
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """Return what identifies the array, without reading its values."""
@@ -148,12 +147,6 @@ class Layer:
         if "b" not in axes:
             axes, block = f"b{axes}", block[None]
         return block.transpose([axes.index(axis) for axis in AXES])
-
-
-def file_length(path: Path) -> int | None:
-    """Return how many bytes a file has; None of a folder and of what is not on this machine."""
-    unknown = isinstance(path, RemotePath) or path.is_dir()
-    return None if unknown else path.stat().st_size
 
 
 def _read_hdf5(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[Any]:
@@ -453,12 +446,16 @@ def read_or_lazy(pixels: Pixels, chunks: Any) -> Any:
     return da.from_array(pixels, chunks=at_once, meta=meta, fancy=False).rechunk(blocks)
 
 
-def check_claim(path: Path, claimed: int, length: int | None) -> None:
+def check_claim(path: Path, claimed: int, length: float | None = None) -> None:
     """Raise if a file cannot hold as many bytes as it claims, however well it is packed.
 
-    Only large claims matter: they are what would fill the memory.
+    Only large claims matter: they are what would fill the memory. Nobody knows the length of a
+    folder, or of what is not on this machine.
     """
-    if claimed > _LARGE_CLAIM and length is not None and claimed > _PACKED * length:
+    if length is None:
+        local = not isinstance(path, RemotePath) and path.is_file()
+        length = path.stat().st_size if local else math.inf
+    if claimed > max(_LARGE_CLAIM, _PACKED * length):
         raise FileError(
             f"{path} claims {claimed} bytes of pixels, but has only {length}: it is damaged, or "
             "nearly empty. Copy it again, or open it with chunks='auto'."
@@ -530,50 +527,55 @@ def stored_arrays(path: Path) -> list[Layer]:
     Axes come in the order in which the users of a format write them.
     """
     path = path.absolute()  # a lazy array may be read from another working folder
-    entries: list[tuple[str, tuple[int, ...], np.dtype[Any], tuple[int, ...] | None]] = []
+
+    def layer(
+        kind: str, read: Any, name: str, shape: tuple[int, ...], dtype: Any, chunks: Any = None
+    ) -> Layer:
+        reader = partial(read, path, name)
+        return Layer(path, name, "", shape, native_type(np.dtype(dtype)), kind, reader, chunks)
+
     with reading(path):
-        # HDF5 files by MATLAB start with 512 bytes of their own
-        in_hdf5 = any(starts_with(path, HDF5, offset=offset) for offset in (0, 512))
         if path.suffix.lower() == ".npy":
             if not starts_with(path, b"\x93NUMPY"):
                 raise FileError(f"{path} is not a NumPy file. Save the array with numpy.save.")
             array = np.load(path, mmap_mode="r")
-            kind, entries = "numpy", [("", array.shape, native_type(array.dtype), None)]
-        elif in_hdf5:
+            return [layer("numpy", _read_npy, "", array.shape, array.dtype)]
+        # HDF5 files by MATLAB start with 512 bytes of their own
+        if any(starts_with(path, HDF5, offset=offset) for offset in (0, 512)):
             check_heaps(path)
-            kind = "matlab-hdf5"
             with open_hdf5(path) as file:
-                # not .items(), whose iterator keeps h5py locked after an error
-                for entry in (file[name] for name in list(file)):
-                    if isinstance(entry, h5py.Dataset) and entry.shape and _holds_numbers(entry):
-                        check_own(entry, path)
-                        chunks = entry.chunks and entry.chunks[::-1]  # axes are stored in reverse
-                        facts = entry.shape[::-1], native_type(entry.dtype), chunks
-                        entries.append((entry.name.strip("/"), *facts))
-        else:
-            _check_matrices(path)
-            from scipy.io import whosmat  # noqa: PLC0415  (slow)
+                # not .values(), whose iterator keeps h5py locked after an error
+                entries = [entry for name in list(file) if _holds_numbers(entry := file[name])]
+                for entry in entries:
+                    check_own(entry, path)
+                return [
+                    layer(
+                        "matlab-hdf5",
+                        _read_matlab_hdf5,
+                        entry.name.strip("/"),
+                        entry.shape[::-1],  # axes are stored in reverse
+                        entry.dtype,
+                        entry.chunks and entry.chunks[::-1],
+                    )
+                    for entry in entries
+                ]
+        _check_matrices(path)
+        from scipy.io import whosmat  # noqa: PLC0415  (slow)
 
-            # compressed as one piece, and of the type that MATLAB shows, not that of the packed one
-            kind = "matlab"
-            entries = [
-                (name, shape, np.dtype(_MATLAB_TYPES[stored_as]), shape)
-                for name, shape, stored_as in whosmat(path)
-                if stored_as in _MATLAB_TYPES
-            ]
-    length = path.stat().st_size
-    return [
-        Layer(
-            path, name, "", shape, dtype, kind, partial(_READERS[kind], path, name), chunks, length
-        )
-        for name, shape, dtype, chunks in entries
-    ]
+        # compressed as one piece, and of the type that MATLAB shows, not that of the packed one
+        return [
+            layer("matlab", _read_mat, name, shape, _MATLAB_TYPES[stored_as], shape)
+            for name, shape, stored_as in whosmat(path)
+            if stored_as in _MATLAB_TYPES
+        ]
 
 
-def _holds_numbers(entry: h5py.Dataset) -> bool:
+def _holds_numbers(entry: Any) -> bool:
     """Tell whether an HDF5 entry is an array: MATLAB stores text and empty ones as numbers, too."""
+    if not (isinstance(entry, h5py.Dataset) and entry.shape and entry.dtype.kind in "iufV"):
+        return False
     text = entry.attrs.get("MATLAB_class", b"") in {b"char", "char"}
-    return entry.dtype.kind in "iufV" and not text and "MATLAB_empty" not in entry.attrs
+    return not text and "MATLAB_empty" not in entry.attrs
 
 
 def _read_npy(path: Path, _name: str, key: tuple[slice, ...]) -> NDArray[Any]:
@@ -588,9 +590,6 @@ def _read_mat(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[Any]:
     from scipy.io import loadmat  # noqa: PLC0415  (slow)
 
     return np.asarray(loadmat(path, variable_names=[name])[name][key])
-
-
-_READERS = {"numpy": _read_npy, "matlab-hdf5": _read_matlab_hdf5, "matlab": _read_mat}
 
 
 def _check_matrices(path: Path) -> None:

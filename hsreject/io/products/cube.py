@@ -25,7 +25,6 @@ from hsreject.io.arrays import (
     Layer,
     Pixels,
     StoredScene,
-    file_length,
     open_hdf5,
     sides,
 )
@@ -173,7 +172,7 @@ def _layer(path: Path, group: str, name: str, cube: xr.DataArray, axes: str) -> 
     kind = "Zarr" if is_store(path) else "NetCDF"
     read = partial(_read_variable, cube.variable)
     described = (path, name, axes, cube.shape, cube.dtype, kind, read)
-    return Layer(*described, chunks and tuple(chunks), file_length(path))
+    return Layer(*described, chunks and tuple(chunks))
 
 
 def _read_variable(variable: xr.Variable, key: tuple[slice, ...]) -> NDArray[Any]:

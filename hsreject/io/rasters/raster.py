@@ -31,7 +31,6 @@ from hsreject.io.arrays import (
     Layer,
     Pixels,
     StoredScene,
-    file_length,
     read_or_lazy,
     usable_nodata,
 )
@@ -123,21 +122,21 @@ def trusting_vrt(trust: bool) -> Iterator[None]:  # noqa: FBT001
         _TRUSTED.reset(before)
 
 
-def _named_files(path: Path) -> list[Path]:
-    """Return the files that a virtual raster names, all in its own folder; none of a trusted one.
+def _check_trust(path: Path) -> None:
+    """Raise if a virtual raster that is not trusted names more than plain files in its folder.
 
-    Raises where it names anything else: GDAL would open it, whatever and wherever it is.
+    GDAL would open it, whatever and wherever it is.
     """
     if _TRUSTED.get():
-        return []
+        return
     root = ET.fromstring(path.read_bytes())  # noqa: S314  read, never expanded
     plain = {None, "VRTSourcedRasterBand", "VRTRawRasterBand"}
     odd = [
         f"is computed ({e.get('subClass')})" for e in root.iter() if e.get("subClass") not in plain
     ]
     odd += [f"names {e.text!r}" for e in root.iter("MDI") if e.get("key") == "OVERVIEW_FILE"]
-    files = [(element, (element.text or "").strip()) for element in root.iter("SourceFilename")]
-    for element, name in files:
+    for element in root.iter("SourceFilename"):
+        name = (element.text or "").strip()
         file, absolute = path.parent / name, Path(name).is_absolute()
         if isinstance(path, RemotePath):
             inside = not absolute
@@ -155,7 +154,6 @@ def _named_files(path: Path) -> list[Path]:
             "because one from a stranger could read any file of yours. If you know where it comes "
             "from, open it with --trust-vrt (in Python trust_vrt=True)."
         )
-    return sorted({path.parent / name for _, name in files})
 
 
 # What a file says before its pixels are read.
@@ -185,7 +183,7 @@ class RasterInfo:
     grain: tuple[int, int]  # rows and columns that are stored together
     has_mask: bool  # the file holds a mask of pixels with data, or one per band
     n_control_points: int  # ground control points, which are not used
-    length: int | None  # bytes of the files that hold the pixels; None where nobody knows
+    length: float  # bytes of the files that hold the pixels; infinite where nobody knows
 
     @property
     def n_bands(self) -> int:
@@ -206,7 +204,8 @@ def raster_info(path: Path, *, header: Path | None = None) -> RasterInfo:
     """
     tiff = None if header is None else _Source(path, "GTiff", header, envi.read_fields(header))
     source = tiff or _source(path)
-    files = _named_files(path) if source.driver == "VRT" else [source.path]
+    if source.driver == "VRT":
+        _check_trust(path)
     notes = []
     if source.header is not None:
         notes.append(f"{source.path.name} is described by {source.header.name}, found beside it.")
@@ -214,22 +213,21 @@ def raster_info(path: Path, *, header: Path | None = None) -> RasterInfo:
             notes += envi.check_length(source.fields, header=source.header, data=source.path)
     name = gdal_name(source.path)
     try:
-        return _info(source, name, source.driver, files, notes)
+        return _info(source, name, source.driver, notes)
     except UnicodeDecodeError:
         # rasterio expects UTF-8 everywhere; Latin-1 headers are common.
-        return _info(source, virtual_raster(name, source.driver), "VRT", files, notes)
+        return _info(source, virtual_raster(name, source.driver), "VRT", notes)
 
 
-def _info(
-    source: _Source, name: str, driver: str, files: list[Path], notes: list[str]
-) -> RasterInfo:
+def _info(source: _Source, name: str, driver: str, notes: list[str]) -> RasterInfo:
     path, described_in = source.path, str(source.header or source.path)
     with gdal(), rasterio.open(name, driver=driver) as dataset:
         _check_claims(dataset, path)
         if driver == "ENVI":
             envi.check_same(source.fields, dataset.tags(ns="ENVI"), path=described_in)
         dtype = np.dtype(dataset.dtypes[0])
-        lengths = [file_length(file) for file in files]
+        files = [Path(file) for file in dataset.files]  # with those that a virtual raster names
+        local = all(file.is_file() for file in files)
         layout = source.fields.get("interleave") or "pixel"
         if driver not in {"ENVI", "JP2OpenJPEG"}:  # which GDAL may look for for ever
             layout = dataset.profile.get("interleave", "band")
@@ -255,7 +253,7 @@ def _info(
             grain=dataset.block_shapes[0],
             has_mask=any(set(flags) not in plain for flags in dataset.mask_flag_enums),
             n_control_points=len(dataset.gcps[0]),
-            length=None if None in lengths or not files else sum(lengths),  # type: ignore[arg-type]
+            length=sum(file.stat().st_size for file in files) if local else np.inf,
         )
 
 
