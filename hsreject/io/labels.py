@@ -23,13 +23,7 @@ from hsreject.files import reading
 from hsreject.io.arrays import Kind, choose_array, stored_arrays
 from hsreject.io.grid import Grid
 from hsreject.io.lookup import LookupTable
-from hsreject.io.rasters.raster import (
-    RasterInfo,
-    raster_info,
-    raster_notes,
-    read_pixels,
-    virtual_raster,
-)
+from hsreject.io.rasters.raster import RasterInfo, raster_info, read_pixels, virtual_raster
 from hsreject.io.remote import existing_scene
 from hsreject.io.scene import file_kind
 from hsreject.registry import check_choice
@@ -191,7 +185,7 @@ def _read_raster(path: Path) -> _StoredLabels:
     attrs: dict[str, Any] = {"format": info.driver, "type_in_file": str(info.dtype)}
     if info.nodata is not None:
         attrs["nodata_in_file"] = info.nodata
-    return _StoredLabels(read_pixels(info)[0], info.grid, attrs, stated, [*raster_notes(info)])
+    return _StoredLabels(read_pixels(info)[0], info.grid, attrs, stated, info.notes)
 
 
 def _read_array(path: Path, variable: str | None) -> _StoredLabels:

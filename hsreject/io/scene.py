@@ -286,13 +286,8 @@ def _band_axis(array: Layer, n_centres: int | None) -> tuple[int, str]:
         return shape.index(n_centres), "it is as long as the list of wavelengths"
     if first == middle != last:
         return 2, "the other two axes are equally long"
-    if array.format == "numpy" or middle == last:
-        return _axis_by_profile(array)
-    return 2, "MATLAB scenes have it last"
-
-
-def _axis_by_profile(array: Layer) -> tuple[int, str]:
-    """Return the band axis of an array, first or last, and why."""
+    if array.format != "numpy" and middle != last:
+        return 2, "MATLAB scenes have it last"
     # Bands differ in brightness far more than rows do: of the variance of up to 16 x 16 x 16
     # values, the mean spectrum explains more than the mean row. Pixels without data, which are the
     # same in all bands, would make whole rows differ: they do not count, whichever axis is theirs.
@@ -307,7 +302,6 @@ def _axis_by_profile(array: Layer) -> tuple[int, str]:
     least, most = sorted(explained)
     if most > max(0.05 * float(np.ma.filled(sample.var(), np.inf)), 2 * least):
         return (0 if explained[0] == most else 2), "brightness changes most along it"
-    first, middle, last = array.stored_shape
-    if (first == middle) != (middle == last):
-        return (2 if first == middle else 0), "the other two axes are equally long"
+    if first != middle == last:
+        return 0, "the other two axes are equally long"
     return (0 if first < last else 2), "it is the shorter one"

@@ -49,13 +49,10 @@ def band_info(info: RasterInfo) -> BandInfo:
     band, numbers inside the band names.
     """
     flags, bands, notes = _listed(info, "bbl"), BandInfo(), list[str]()
-    if (centre := _listed(info, "wavelength")) is not None:
-        bands = nanometres(centre, info.fields.get("wavelength units"), _listed(info, "fwhm"))
-        notes += bands.notes
-    for read in (_from_tags, _from_names):
-        if bands.wavelength is None and (stated := read(info)) is not None:
-            bands = stated
-            notes += stated.notes
+    for read in (_from_list, _from_tags, _from_names):
+        if bands.wavelength is None:
+            bands = read(info)
+            notes += bands.notes
     if flags is None:
         flags = _tagged(info, _GOOD_TAG)[0]
     light = ~np.array(info.alpha)
@@ -121,10 +118,17 @@ def _plausible(values: NDArray[np.float64]) -> bool:
 # The places where a raster may have them.
 
 
-def _from_tags(info: RasterInfo) -> BandInfo | None:
+def _from_list(info: RasterInfo) -> BandInfo:
+    centre = _listed(info, "wavelength")
+    if centre is None:
+        return BandInfo()
+    return nanometres(centre, info.fields.get("wavelength units"), _listed(info, "fwhm"))
+
+
+def _from_tags(info: RasterInfo) -> BandInfo:
     centre, unit = _tagged(info, _WAVELENGTH_TAG)
     if centre is None:
-        return None
+        return BandInfo()
     stated = (_tag(tags, _UNITS_TAG) for tags in info.tags)
     unit = unit or next((tag[0] for tag in stated if tag is not None), None)
     bands = nanometres(centre, unit, *_tagged(info, _WIDTH_TAG))
@@ -133,12 +137,12 @@ def _from_tags(info: RasterInfo) -> BandInfo | None:
     return replace(bands, notes=(note, *bands.notes)) if lacking else bands
 
 
-def _from_names(info: RasterInfo) -> BandInfo | None:
+def _from_names(info: RasterInfo) -> BandInfo:
     # GDAL puts more than the name into the descriptions of an ENVI file
     names = envi.items(info.header, "band names") if info.header else info.names
     inside = _numbers_in_names(names) if len(names) == info.n_bands else None
     if inside is None:
-        return None
+        return BandInfo()
     unit = inside[1] or info.fields.get("wavelength units")
     bands = nanometres(inside[0], unit, _listed(info, "fwhm"))
     note = "Wavelengths were read from numbers inside the band names."

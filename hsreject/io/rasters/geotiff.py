@@ -67,8 +67,7 @@ class CategoryTable:
         """Return the table of a label map, in its type if that is one of those on disk."""
         classes = schema.class_table(labels)
         needed = schema.label_dtype(max(classes.values, default=0))
-        own = labels.dtype if labels.dtype in ("uint8", "uint16") else needed
-        dtype = max(own, needed, key=lambda kind: kind.itemsize)
+        dtype = labels.dtype if labels.dtype == np.uint16 else needed
         groups = str(labels.attrs.get(GROUPS_ATTRIBUTE, ""))
         return cls(classes, schema.zero_meaning(labels), dtype, groups)
 
@@ -139,7 +138,8 @@ def store(
         if hasattr(raster.bands, "dask"):
             lazy.append((raster.bands, blocks))
             continue
-        blocks[tuple(slice(0, size) for size in raster.bands.shape)] = raster.bands
+        count, height, width = raster.bands.shape
+        blocks[slice(0, count), slice(0, height), slice(0, width)] = raster.bands
     if lazy:
         sources, targets = zip(*lazy, strict=True)
         with counting_tasks("writing", progress):

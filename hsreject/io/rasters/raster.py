@@ -25,15 +25,7 @@ from rasterio.io import MemoryFile
 from hsreject.errors import FileError
 from hsreject.files import starts_with
 from hsreject.io import remote
-from hsreject.io.arrays import (
-    AXES,
-    HDF5,
-    Layer,
-    Pixels,
-    StoredScene,
-    read_or_lazy,
-    usable_nodata,
-)
+from hsreject.io.arrays import AXES, HDF5, Layer, Pixels, StoredScene, read_or_lazy, usable_nodata
 from hsreject.io.grid import Grid, grid_of_file, quiet_without_place
 from hsreject.io.rasters import envi
 from hsreject.io.remote import RemotePath, gdal_name
@@ -179,10 +171,9 @@ class RasterInfo:
     header: Mapping[str, str]  # fields of the ENVI header beside it
     fields: Mapping[str, str]  # the same, or what the tags of the file have of them
     described_in: str  # the file that says what the bands are, for messages
-    notes: tuple[str, ...]  # what was decided without the file saying it
+    notes: tuple[str, ...]  # what was decided without the file saying it, or cannot be followed
     grain: tuple[int, int]  # rows and columns that are stored together
     has_mask: bool  # the file holds a mask of pixels with data, or one per band
-    n_control_points: int  # ground control points, which are not used
     length: float  # bytes of the files that hold the pixels; infinite where nobody knows
 
     @property
@@ -222,10 +213,10 @@ def raster_info(path: Path, *, header: Path | None = None) -> RasterInfo:
 def _info(source: _Source, name: str, driver: str, notes: list[str]) -> RasterInfo:
     path, described_in = source.path, str(source.header or source.path)
     with gdal(), rasterio.open(name, driver=driver) as dataset:
-        _check_claims(dataset, path)
+        _check_bands(dataset, path)
         if driver == "ENVI":
             envi.check_same(source.fields, dataset.tags(ns="ENVI"), path=described_in)
-        dtype = np.dtype(dataset.dtypes[0])
+        dtype, grid = np.dtype(dataset.dtypes[0]), grid_of_file(dataset, path)
         files = [Path(file) for file in dataset.files]  # with those that a virtual raster names
         local = all(file.is_file() for file in files)
         layout = source.fields.get("interleave") or "pixel"
@@ -239,7 +230,7 @@ def _info(source: _Source, name: str, driver: str, notes: list[str]) -> RasterIn
             driver=driver,
             layout=str(layout).lower(),
             dtype=dtype,
-            grid=grid_of_file(dataset, path),
+            grid=grid,
             nodata_values=tuple(usable_nodata(value, dtype) for value in dataset.nodatavals),
             scales=dataset.scales,
             offsets=dataset.offsets,
@@ -249,16 +240,15 @@ def _info(source: _Source, name: str, driver: str, notes: list[str]) -> RasterIn
             header=source.fields,
             fields=source.fields or envi.fields_from_tags(*tags, dataset.count),
             described_in=described_in,
-            notes=tuple(notes),
+            notes=(*notes, *_notes(dataset, source, grid)),
             grain=dataset.block_shapes[0],
             has_mask=any(set(flags) not in plain for flags in dataset.mask_flag_enums),
-            n_control_points=len(dataset.gcps[0]),
             length=sum(file.stat().st_size for file in files) if local else np.inf,
         )
 
 
-def _check_claims(dataset: Any, path: Path) -> None:
-    """Raise if a file cannot hold what GDAL claims, or holds a type that is not read."""
+def _check_bands(dataset: Any, path: Path) -> None:
+    """Raise if the bands of a file are not those of one image of real numbers."""
     types = sorted(set(dataset.dtypes))
     if dataset.subdatasets:
         raise FileError(
@@ -275,6 +265,29 @@ def _check_claims(dataset: Any, path: Path) -> None:
             f"{path} holds {' and '.join(types)}; all bands must be of one type of real numbers. "
             "Convert them, for example with gdal_translate -ot Float32."
         )
+
+
+def _notes(dataset: Any, source: _Source, grid: Grid) -> Iterator[str]:
+    """Yield a sentence about each thing that a raster says and that cannot simply be followed."""
+    header, crs, transform = source.fields, grid.crs, grid.transform
+    unplaced, n_points = transform == Affine.identity(), len(dataset.gcps[0])
+    if unplaced and n_points:
+        yield (
+            f"The file lies on the map by {n_points} ground control points only, which are not "
+            "used: warp it first, for example with gdalwarp."
+        )
+    elif unplaced and header.get("map info"):
+        yield "The map info of the header is not understood: no place on a map."
+    if crs is not None and crs.is_geographic and max(abs(transform.c) / 4, abs(transform.f)) > 180:
+        yield "The coordinates are not degrees, as the reference system says: correct one of them."
+    if crs is None and header.get("coordinate system string"):
+        yield "The coordinate system string of the header is not understood: not used."
+    for band, color in enumerate(dataset.colorinterp, start=1):
+        if color is ColorInterp.alpha:
+            yield f"Band {band} is an alpha channel: no data where it is 0, and no band of light."
+    several_bytes = np.dtype(dataset.dtypes[0]).itemsize > 1
+    if source.driver == "ENVI" and several_bytes and "byte order" not in header:
+        yield "The header does not tell the byte order: read as little endian (0)."
 
 
 def virtual_raster(name: str, driver: str) -> str:
@@ -306,13 +319,19 @@ def raster_layer(info: RasterInfo, *, masked: bool = False) -> Layer:
             lock=None if info.grid.transform == Affine.identity() else False,
             driver=info.driver,
         )
-    together = info.n_bands if info.layout in {"pixel", "bip"} else 1
-    kind = f"{info.driver} {info.layout}"
-    described = (info.path, "", AXES, opened.shape, opened.dtype, kind)
-    read = partial(_read_opened, opened.variable)
     row_of_blocks = info.n_bands * info.grain[0] * info.grid.width * info.dtype.itemsize
-    cached = row_of_blocks <= _CACHE * 2**20
-    return Layer(*described, read, (together, *info.grain), info.length, cached)
+    return Layer(
+        path=info.path,
+        name="",
+        axes=AXES,
+        stored_shape=opened.shape,
+        dtype=opened.dtype,
+        format=f"{info.driver} {info.layout}",
+        read_part=partial(_read_opened, opened.variable),
+        stored_chunks=(info.n_bands if info.layout in {"pixel", "bip"} else 1, *info.grain),
+        length=info.length,
+        cached=row_of_blocks <= _CACHE * 2**20,
+    )
 
 
 def _read_opened(variable: xr.Variable, key: tuple[slice, ...]) -> NDArray[Any]:
@@ -352,7 +371,7 @@ def read_raster_scene(info: RasterInfo, *, usual_nodata: float | None = None) ->
     Where a file has band gains and a `reflectance scale factor`, both say the same: only the factor
     counts, so that nothing is scaled twice.
     """
-    bands, notes, where = band_info(info), [*raster_notes(info)], info.described_in
+    bands, notes, where = band_info(info), [*info.notes], info.described_in
     gain, offset = np.array(info.scales, dtype=float), np.array(info.offsets, dtype=float)
     if np.all(gain == 1) and not offset.any():
         # GDAL reads the header of an ENVI file, not the one beside a TIFF
@@ -389,29 +408,6 @@ def read_raster_scene(info: RasterInfo, *, usual_nodata: float | None = None) ->
         },
         notes=tuple(notes),
     )
-
-
-def raster_notes(info: RasterInfo) -> Iterator[str]:
-    """Yield a sentence about each thing that a raster says and that cannot simply be followed."""
-    yield from info.notes
-    header, crs, transform = info.header, info.grid.crs, info.grid.transform
-    unplaced = transform == Affine.identity()
-    if unplaced and info.n_control_points:
-        yield (
-            f"The file lies on the map by {info.n_control_points} ground control points only, "
-            "which are not used: warp it first, for example with gdalwarp."
-        )
-    elif unplaced and header.get("map info"):
-        yield "The map info of the header is not understood: no place on a map."
-    if crs is not None and crs.is_geographic and max(abs(transform.c) / 4, abs(transform.f)) > 180:
-        yield "The coordinates are not degrees, as the reference system says: correct one of them."
-    if crs is None and header.get("coordinate system string"):
-        yield "The coordinate system string of the header is not understood: not used."
-    for band in np.flatnonzero(info.alpha) + 1:
-        yield f"Band {band} is an alpha channel: no data where it is 0, and no band of light."
-    little = header and info.driver != "GTiff" and "byte order" not in header
-    if little and info.dtype.itemsize > 1:
-        yield "The header does not tell the byte order: read as little endian (0)."
 
 
 @contextmanager
