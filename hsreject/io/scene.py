@@ -31,12 +31,7 @@ from hsreject.io.arrays import (
     stored_arrays,
 )
 from hsreject.io.rasters import envi
-from hsreject.io.rasters.raster import (
-    CLASSIC_NETCDF,
-    raster_info,
-    read_raster_scene,
-    trusting_vrt,
-)
+from hsreject.io.rasters.raster import raster_info, read_raster_scene, trusting_vrt
 from hsreject.io.remote import RemotePath, existing_scene, is_store
 from hsreject.io.wavelengths import BandInfo, nanometres
 from hsreject.schema import BAND, CUBE_DIMS, FWHM, GOOD_BAND, MAP_DIMS, WAVELENGTH, good_bands
@@ -46,6 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _VECTOR_SUFFIXES = {".gpkg", ".shp", ".geojson", ".json", ".fgb", ".gml", ".kml", ".csv"}
+_NETCDF = (HDF5, b"CDF\1", b"CDF\2", b"CDF\5")  # how NetCDF begins, now and in its classic forms
 _HDF5_SUFFIXES = {".nc", ".nc4", ".h5", ".he5", ".hdf", ".hdf5"}
 _PRODUCT_NAME = re.compile(r"SPECTRAL_IMAGE|METADATA\.XML$", re.IGNORECASE)
 _WAVELENGTH_NAME = re.compile(r"wave_?lengths?|wave|wl|lambda|centers?", re.IGNORECASE)
@@ -184,11 +180,9 @@ def file_kind(path: Path) -> Kind:
 
 def _is_product(path: Path) -> bool:
     """Tell whether a file is HDF5 or NetCDF, or has the name of a product of several files."""
-    if starts_with(path, HDF5):  # so may the pixels of an ENVI file: its header knows better
+    if starts_with(path, *_NETCDF):  # so may the pixels of an ENVI file: its header knows better
         header = envi.header_of(path)
         return path.suffix.lower() in _HDF5_SUFFIXES or not (header and envi.belongs(path, header))
-    if path.suffix.lower() in _HDF5_SUFFIXES and starts_with(path, *CLASSIC_NETCDF):
-        return True
     if not _PRODUCT_NAME.search(path.name):
         return False
     from hsreject.io.products.product import is_raster_product  # noqa: PLC0415

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import NDArray
 
-CLASSIC_NETCDF = (b"CDF\1", b"CDF\2", b"CDF\5")
 _MOST_BANDS = 10_000  # rasterio reads them in quadratic time; an infrared sounder has 8,461
 _SCALE_FACTOR = "reflectance scale factor"
 _CACHE = 128  # MB of unpacked blocks that GDAL keeps
@@ -217,8 +216,6 @@ def _info(source: _Source, name: str, driver: str, notes: list[str]) -> RasterIn
         if driver == "ENVI":
             envi.check_same(source.fields, dataset.tags(ns="ENVI"), path=described_in)
         dtype, grid = np.dtype(dataset.dtypes[0]), grid_of_file(dataset, path)
-        files = [Path(file) for file in dataset.files]  # with those that a virtual raster names
-        local = all(file.is_file() for file in files)
         layout = source.fields.get("interleave") or "pixel"
         if driver not in {"ENVI", "JP2OpenJPEG"}:  # which GDAL may look for for ever
             layout = dataset.profile.get("interleave", "band")
@@ -243,8 +240,15 @@ def _info(source: _Source, name: str, driver: str, notes: list[str]) -> RasterIn
             notes=(*notes, *_notes(dataset, source, grid)),
             grain=dataset.block_shapes[0],
             has_mask=any(set(flags) not in plain for flags in dataset.mask_flag_enums),
-            length=sum(file.stat().st_size for file in files) if local else np.inf,
+            length=np.inf if isinstance(path, RemotePath) else _length(dataset),
         )
+
+
+def _length(dataset: Any) -> float:
+    """Return how many bytes the files of a raster have, with those that it names."""
+    files = [Path(file) for file in dataset.files]
+    local = all(file.is_file() for file in files)
+    return sum(file.stat().st_size for file in files) if local else np.inf
 
 
 def _check_bands(dataset: Any, path: Path) -> None:
