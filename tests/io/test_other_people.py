@@ -210,6 +210,39 @@ def test_a_virtual_raster_reads_its_own_folder_only(
         assert hr.open_scene(path, trust_vrt=True).shape == (1, 4, 5)
 
 
+@pytest.mark.posix
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("SourceFilename", "SOURCEFILENAME"),
+        ("SourceFilename", "sourceFilename"),
+        ("<VRTDataset", "<VRTDataset xmlns='urn:x'"),
+        ('<SourceFilename relativeToVRT="0">{}</SourceFilename>', ""),
+        ('relativeToVRT="0"', 'relativeToVRT="0" RELATIVETOVRT="1"'),
+    ],
+)
+def test_a_virtual_raster_hides_no_name_from_us_that_gdal_reads(
+    tmp_path: Path, old: str, new: str, monkeypatch
+) -> None:
+    folder = tmp_path / "sent"
+    folder.mkdir()
+    monkeypatch.chdir(tmp_path)
+    secret = write_with_gdal(tmp_path / "secret.tif", random_cube("uint8", (1, 4, 5)))
+    write_with_gdal(folder / "secret.tif", random_cube("uint8", (1, 4, 5)))
+    name = "secret.tif" if "RELATIVE" in new else str(secret)  # of the folder one works in
+    path = virtual(folder / "a.vrt", name, relative=0)
+    text = path.read_text()
+    if not new:
+        text = text.replace("<SimpleSource>", f"<SimpleSource SourceFilename='{secret}'>")
+    path.write_text(text.replace(old.format(secret), new))
+    with rasterio.open(path) as gdal:  # which reads the secret
+        assert gdal.read().shape == (1, 4, 5)
+    for open_ in (hr.open_scene, hr.describe, hr.open_labels, hr.open_map):
+        with pytest.raises(FileError, match="trust"):
+            open_(path)
+
+
 def test_a_virtual_raster_of_its_own_folder(tmp_path: Path) -> None:
     values = random_cube("uint8", (1, 4, 5))
     write_with_gdal(tmp_path / "part.tif", values)

@@ -121,30 +121,44 @@ def _check_trust(path: Path) -> None:
     if _TRUSTED.get():
         return
     root = ET.fromstring(path.read_bytes())  # noqa: S314  read, never expanded
-    plain = {None, "VRTSourcedRasterBand", "VRTRawRasterBand"}
-    odd = [
-        f"is computed ({e.get('subClass')})" for e in root.iter() if e.get("subClass") not in plain
+    # GDAL takes attributes for elements, names in any case, and passes over namespaces
+    entries = [
+        (name.rpartition("}")[2].lower(), (text or "").strip(), element.attrib)
+        for element in root.iter()
+        for name, text in ((element.tag, element.text), *element.attrib.items())
     ]
-    odd += [f"names {e.text!r}" for e in root.iter("MDI") if e.get("key") == "OVERVIEW_FILE"]
-    for element in root.iter("SourceFilename"):
-        name = (element.text or "").strip()
-        file, absolute = path.parent / name, Path(name).is_absolute()
-        if isinstance(path, RemotePath):
-            inside = not absolute
-        else:
-            inside = path.parent.resolve() in file.resolve().parents
-        # a relative name that is not relative to the virtual raster is so to where one works
-        inside &= element.get("relativeToVRT") == "1" or absolute
-        leads_away = re.match(r"[<{]|\w\w+:|/vsi", name) or ".." in Path(name).parts
-        plain_file = not leads_away and inside and file.is_file()
-        if not (plain_file and (starts_with(file, *_PLAIN) or envi.header_of(file) is not None)):
-            odd.append(f"names {name!r}")
+    odd = []
+    for entry, text, attributes in entries:
+        if entry == "subclass" and text not in {"VRTSourcedRasterBand", "VRTRawRasterBand"}:
+            odd.append(f"is computed ({text})")
+        if entry == "key" and text.upper() == "OVERVIEW_FILE":
+            odd.append("names a file of overviews")
+        if entry == "sourcefilename":
+            stated = [v for name, v in attributes.items() if name.lower() == "relativetovrt"]
+            if not _is_own(path, text, relative=stated == ["1"]):
+                odd.append(f"names {text!r}")
     if odd:
         raise FileError(
             f"{path} {odd[0]}: a virtual raster may read plain rasters in its own folder only, "
             "because one from a stranger could read any file of yours. If you know where it comes "
-            "from, open it with --trust-vrt (in Python trust_vrt=True)."
+            "from, copy it into a plain raster (gdal_translate), or trust it: --trust-vrt of "
+            "'hsreject info' and 'map', trust_vrt=True of open_scene."
         )
+
+
+def _is_own(path: Path, name: str, *, relative: bool) -> bool:
+    """Tell whether a name in a virtual raster is that of a plain raster in its folder."""
+    file, absolute = path.parent / name, Path(name).is_absolute()
+    if re.match(r"[<{]|\w\w+:|/vsi", name) or ".." in Path(name).parts:
+        return False
+    if isinstance(path, RemotePath):
+        inside = not absolute
+    else:
+        inside = path.parent.resolve() in file.resolve().parents
+    # a relative name that is not relative to the virtual raster is so to where one works
+    if not (inside and (relative or absolute) and file.is_file()):
+        return False
+    return starts_with(file, *_PLAIN) or envi.header_of(file) is not None
 
 
 # What a file says before its pixels are read.
