@@ -47,7 +47,6 @@ _SCENES = tuple(
     )
 )
 """What the scene of a folder is called, the likeliest first."""
-_STORE = ".zarr"
 _METADATA = ("zarr.json", ".zmetadata", ".zgroup", ".zarray")  # one makes a folder a Zarr store
 
 
@@ -114,7 +113,7 @@ def _unpacked(path: Path, _state: tuple[int, int]) -> TemporaryDirectory[str]:
 
 def is_store(path: Path) -> bool:
     """Tell whether a path is named like a Zarr store."""
-    return path.suffix.lower() == _STORE
+    return path.suffix.lower() == ".zarr"
 
 
 def _metadata(store: Path) -> Path:
@@ -151,9 +150,6 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
     def __str__(self) -> str:
         """Return the URL, whose slashes a path would lose."""
         return _URL.sub(r"\1://", str(super().__str__()).replace("\\", "/"), count=1)
-
-    def __fspath__(self) -> str:
-        return str(self)
 
     @property
     def name(self) -> str:
@@ -210,9 +206,8 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
         """Return the size, and as time of change what the server says of the version."""
         facts: dict[str, Any] = self._asked(lambda files: files.info(str(self)))
         version = next((facts[key] for key in _VERSIONS if facts.get(key)), uuid4())
-        state: Any = SimpleNamespace(st_size=facts.get("size") or 0)
-        state.st_mtime_ns = crc32(str(version).encode())
-        return state  # type: ignore[no-any-return]
+        state = {"st_size": facts.get("size") or 0, "st_mtime_ns": crc32(str(version).encode())}
+        return SimpleNamespace(**state)  # type: ignore[return-value]
 
     def iterdir(self) -> Iterator[RemotePath]:
         """Yield the files beside, where the server lists them."""
@@ -233,13 +228,9 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
         """Tell that it is not a folder."""
         return False
 
-    is_symlink = is_fifo = is_char_device = is_dir
-
     def absolute(self, **_kwargs: Any) -> RemotePath:
         """Return itself: it is the same from everywhere."""
         return self
-
-    resolve = absolute
 
 
 _VERSIONS = ("ETag", "etag", "LastModified", "Last-Modified", "last_modified", "mtime")
