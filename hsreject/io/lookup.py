@@ -25,7 +25,7 @@ from hsreject.io.grid import Grid
 from hsreject.io.remote import as_path, existing_scene
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import h5py
@@ -100,18 +100,14 @@ class LookupTable:
             stored = [np.asarray(file[name][()]) for name in self.names]
         if self.swath:
             stored = _nearest(stored[0], stored[1], self.grid)
-        shown = np.ones((self.grid.height, self.grid.width), dtype=bool)
         places = []
         for numbers, numbers_shown in zip(stored, (self.rows, self.columns), strict=True):
             whole = np.nan_to_num(numbers.astype(np.float64), nan=0.0).astype(np.int64)
-            whole = (np.abs(whole) if self.infilled else whole) - 1
-            # from the row of the sensor to that of the image, -1 where the image does not show it
-            position = np.full(int(numbers_shown.max(initial=0)) + 1, -1)
-            position[numbers_shown] = np.arange(numbers_shown.size)
-            shown &= (whole >= 0) & (whole < position.size)
-            sources = position[np.where(shown, whole, 0)]
-            shown &= sources >= 0
-            places.append(sources)
+            # from a number, which counts from 1, to the row of the image: -1 if it shows none
+            position = np.full(int(numbers_shown.max(initial=0)) + 3, -1)
+            position[numbers_shown + 1] = np.arange(numbers_shown.size)
+            places.append(position.take(np.abs(whole) if self.infilled else whole, mode="clip"))
+        shown = (places[0] >= 0) & (places[1] >= 0)
         return shown, places[0][shown], places[1][shown]
 
     def to_map(self, array: xr.DataArray) -> xr.DataArray:
@@ -158,10 +154,14 @@ def located_table(
         )
     if not isinstance(grid.place, Grid):
         return grid
-    down, across = map(np.arange, layer.shape[1:])
-    names = rows.name, columns.name
-    table = LookupTable(layer.path, names, grid.place, down, across, infilled=infilled)
+    table = _table((rows, columns), grid.place, layer, infilled=infilled)
     return Located(table, grid.notes)
+
+
+def _table(arrays: Sequence[h5py.Dataset], grid: Grid, layer: Layer, **how: bool) -> LookupTable:
+    """Return the table in two arrays, for the whole image of the sensor."""
+    rows, columns = map(np.arange, layer.shape[1:])
+    return LookupTable(layer.path, (arrays[0].name, arrays[1].name), grid, rows, columns, **how)
 
 
 # Swaths: latitude and longitude of every pixel of the sensor.
@@ -184,9 +184,7 @@ def located_swath(group: Mapping[str, h5py.Dataset], layer: Layer) -> Located:
         f"The pixels lie where the sensor saw them; maps get {grid}, each pixel of them the "
         "nearest one of the sensor."
     )
-    down, across = map(np.arange, layer.shape[1:])
-    places = arrays[0].name, arrays[1].name
-    return Located(LookupTable(layer.path, places, grid, down, across, swath=True), (note,))
+    return Located(_table(arrays, grid, layer, swath=True), (note,))
 
 
 def _onto_plane(
@@ -231,21 +229,21 @@ def _grid_of_swath(latitude: NDArray[np.float64], longitude: NDArray[np.float64]
 def _nearest(
     latitude: NDArray[Any], longitude: NDArray[Any], grid: Grid
 ) -> list[NDArray[np.float64]]:
-    """Return row and column, from 1, of the pixel of a swath that is nearest to each of a map."""
-    from scipy.spatial import cKDTree  # noqa: PLC0415  (slow)
+    """Return row and column, from 1, of the pixel of a swath that is nearest to each of a map.
+
+    They are NaN where none is within reach.
+    """
+    from scipy.interpolate import NearestNDInterpolator  # noqa: PLC0415  (slow)
 
     placed, places, crs = _onto_plane(latitude.astype(float), longitude.astype(float), grid.crs)
     size = grid.transform.a
     # degrees of longitude are shorter than those of latitude
     shrink = 1.0 if crs.is_projected else np.cos(np.radians(places[:, 1].mean()))
+    nearest = NearestNDInterpolator(places * (shrink, 1.0), np.argwhere(placed) + 1)
     x = grid.transform.c + size * (np.arange(grid.width) + 0.5)
     y = grid.transform.f - size * (np.arange(grid.height) + 0.5)
-    centres = np.stack(np.meshgrid(x * shrink, y), axis=-1).reshape(-1, 2)
-    tree = cKDTree(places * (shrink, 1.0))
-    _, nearest = tree.query(centres, distance_upper_bound=_REACH * size)
-    sensor = np.argwhere(placed) + 1
-    table = np.vstack([sensor, [[0, 0]]])[nearest]  # what is out of reach is the last
-    return [table[:, axis].reshape(grid.height, grid.width).astype(float) for axis in (0, 1)]
+    table = nearest(*np.meshgrid(x * shrink, y), distance_upper_bound=_REACH * size)
+    return [table[..., 0], table[..., 1]]
 
 
 def on_the_map(array: xr.DataArray) -> xr.DataArray:
