@@ -76,10 +76,10 @@ def write_dataset(
         raise InputError(f"A dataset is written as NetCDF: '{target.name}' must end in .nc.")
     if not is_dask_collection(dataset):
         return write_tree(xr.DataTree(dataset), target, overwrite=overwrite)
-    ready, encoding = _ready(dataset)
+    ready = _ready(dataset)
     ready.attrs = {"Conventions": "CF-1.11", **ready.attrs}
     with replacing(target, overwrite=overwrite) as work:
-        ready.to_netcdf(work, engine="h5netcdf", encoding=encoding)
+        ready.to_netcdf(work, engine="h5netcdf")
     return target
 
 
@@ -122,9 +122,8 @@ def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool 
     memory = io.BytesIO()
     with h5netcdf.File(memory, "w") as file:
         for node in tree.subtree:
-            ready, encoding = _ready(node.to_dataset(inherit=False))
             group = file if node is tree else file.create_group(node.relative_to(tree))
-            ready.dump_to_store(H5NetCDFStore(group), encoding=encoding)
+            _ready(node.to_dataset(inherit=False)).dump_to_store(H5NetCDFStore(group))
         file.attrs["Conventions"] = "CF-1.11"
     target = Path(path)
     with replacing(target, overwrite=overwrite) as work:
@@ -132,8 +131,8 @@ def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool 
     return target
 
 
-def _ready(dataset: xr.Dataset) -> tuple[xr.Dataset, dict[str, dict[str, Any]]]:
-    """Return a dataset as NetCDF can hold it, and how its variables are encoded."""
+def _ready(dataset: xr.Dataset) -> xr.Dataset:
+    """Return a dataset as NetCDF can hold it, its variables with their encoding."""
     maps = [one for one in dataset.data_vars.values() if set(schema.MAP_DIMS) <= set(one.dims)]
     grid = Grid.of(maps[0]) if maps else None
     ready = dataset.copy()
@@ -144,7 +143,6 @@ def _ready(dataset: xr.Dataset) -> tuple[xr.Dataset, dict[str, dict[str, Any]]]:
         if schema.X in ready.coords:
             ready = ready.rio.write_coordinate_system()
     ready.attrs = _plain(dataset.attrs, "the dataset")
-    encodings: dict[str, dict[str, Any]] = {}
     for name, array in ready.data_vars.items():
         attrs = _plain(array.attrs, f"'{name}'")
         if "flag_values" in attrs and array.dtype.kind in "iu":
@@ -158,8 +156,8 @@ def _ready(dataset: xr.Dataset) -> tuple[xr.Dataset, dict[str, dict[str, Any]]]:
             encoding["_FillValue"] = array.dtype.type(schema.nodata_label(array.dtype))
         if _GRID_MAPPING in array.coords and set(schema.MAP_DIMS) <= set(array.dims):
             encoding["grid_mapping"] = _GRID_MAPPING
-        encodings[str(name)] = encoding
-    return ready, encodings
+        ready[name].encoding = encoding
+    return ready
 
 
 def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset:
@@ -239,15 +237,11 @@ def _as_written(stored: xr.Dataset, path: Path) -> xr.Dataset:
                 f"'{name}' in {path} marks missing values by {fill}, not by NaN: hsreject did not "
                 "write it. Open it with xarray.open_dataset."
             )
-    variables = {
-        name: (values.dims, unread(values, path), values.attrs, values.encoding)
-        for name, values in stored.variables.items()
-        if name not in stored.indexes
-    }
-    dataset = stored.assign({name: variables[name] for name in stored.data_vars})
-    dataset = dataset.assign_coords({n: variables[n] for n in stored.coords if n in variables})
-    dataset.set_close(stored.close)
-    return dataset
+    for name, variable in stored.variables.items():
+        if name not in stored.indexes:
+            values = unread(variable, path)
+            stored[name] = variable.dims, values, variable.attrs, variable.encoding
+    return stored
 
 
 def _plain(attrs: Mapping[Any, Any], owner: str) -> dict[str, Any]:
