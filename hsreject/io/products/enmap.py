@@ -22,7 +22,7 @@ import numpy as np
 from hsreject.errors import FileError
 from hsreject.files import reading
 from hsreject.io.arrays import Mask, Pixels, StoredScene
-from hsreject.io.products.layout import quality_layer
+from hsreject.io.products.layout import files_beside, quality_layer
 from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer, read_raster_scene
 from hsreject.io.wavelengths import nanometres
 
@@ -31,16 +31,22 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+# Names in capitals; what those of a scene begin with comes first.
 _ENDING = r"\.(?:TIFF?|BSQ|BIL|BIP)"
-_IMAGE = re.compile(rf"(.*)SPECTRAL_IMAGE(?:_(VNIR|SWIR))?(.*){_ENDING}", re.IGNORECASE)
-_METADATA = re.compile(r"(.*)METADATA\.XML", re.IGNORECASE)
+_IMAGE = re.compile(rf"(.*)SPECTRAL_IMAGE(?:_(VNIR|SWIR))?(.*){_ENDING}")
+_METADATA = re.compile(r"(.*)METADATA\.XML")
 _QUALITY = re.compile(
-    rf"(.*)QL_QUALITY_(CLASSES|CLOUD|CLOUDSHADOW|HAZE|CIRRUS|SNOW)(?:_COG)?{_ENDING}", re.IGNORECASE
+    rf"(.*)QL_QUALITY_(CLASSES|CLOUD|CLOUDSHADOW|HAZE|CIRRUS|SNOW)(?:_COG)?{_ENDING}"
 )
-_SCENE = re.compile(r"DT\d{10}_\d{8}T\d{6}Z_\d{3}", re.IGNORECASE)  # what names of a scene share
+_SCENE = re.compile(r"DT\d{10}_\d{8}T\d{6}Z_\d{3}")  # what all names of a scene have in them
 _LEVEL = re.compile(r"L\d[A-C]")
-_BACKGROUND = (0, 3)  # of the classes; 1 is land, 2 is water
-_THIN, _THICKER = (1,), (2, 3)  # of cirrus
+_VALUES: dict[str, tuple[int, ...]] = {
+    "CLASSES": (0, 3),  # background; 1 is land, 2 is water
+    "CIRRUS (thin)": (1,),
+    "CIRRUS": (2, 3),
+}
+"""Which values of a quality layer hide the ground; of others, all above 0."""
+_SPARED = {"CIRRUS (thin)": "thin cirrus", "SNOW": "snow"}
 
 
 def recognise(path: Path) -> bool:
@@ -51,9 +57,7 @@ def recognise(path: Path) -> bool:
     if _METADATA.fullmatch(name):
         return True
     image = _IMAGE.fullmatch(re.sub(r"\.HDR$", ".BSQ", name))
-    return image is not None and (
-        "ENMAP" in name or any(_METADATA.fullmatch(file.name) for file in path.parent.iterdir())
-    )
+    return image is not None and ("ENMAP" in name or bool(files_beside(path, _METADATA)))
 
 
 def describe(path: Path) -> StoredScene:
@@ -61,7 +65,7 @@ def describe(path: Path) -> StoredScene:
 
     An image whose description is missing is opened as any raster, with a warning.
     """
-    by_metadata = _METADATA.fullmatch(path.name) is not None
+    by_metadata = _METADATA.fullmatch(path.name.upper()) is not None
     info = raster_info((_image_of(path) if by_metadata else path).absolute())
     described = path if by_metadata else _metadata_of(info)
     if described is None:
@@ -116,10 +120,11 @@ def _undescribed(path: Path, scene: StoredScene) -> StoredScene:
 
 def _image_of(described: Path) -> Path:
     """Return the image that a description belongs to."""
-    images = [file for file in sorted(described.parent.iterdir()) if _IMAGE.fullmatch(file.name)]
-    same = [file for file in images if _parts(file)[0] == _parts(described)[0]]
+    prefix = described.name.upper().removesuffix("METADATA.XML")
+    images = files_beside(described, _IMAGE)
+    same = [(file, parts) for file, parts in images if parts[1] == prefix]
     same = same or (images if len(images) == 1 else [])
-    whole = [file for file in same if not _parts(file)[1]]
+    whole = [file for file, parts in same if not parts[2]]
     if same and not whole:
         raise FileError(
             f"{described} belongs to an EnMAP L1B product, whose two detectors do not see the same "
@@ -136,26 +141,22 @@ def _image_of(described: Path) -> Path:
 def _metadata_of(info: RasterInfo) -> Path | None:
     """Return the description that fits an image: of its name, of its scene, or the only one."""
     prefix, detector, rest = _parts(info.path)
-    there = [f for f in sorted(info.path.parent.iterdir()) if _METADATA.fullmatch(f.name)]
-    same = [file for file in there if _parts(file)[0] == prefix]
+    there = files_beside(info.path, _METADATA)
+    same = [file for file, parts in there if parts[1] == prefix]
     if same and (detector or rest in {"", "_COG"}):  # as it was downloaded
         return same[0]
-    if (scene := _SCENE.search(info.path.name)) is not None:
-        there = [file for file in there if scene[0].upper() in file.name.upper()]
-    fitting = same or there
+    scene = _SCENE.search(info.path.name.upper())
+    fitting = same or [file for file, parts in there if scene is None or scene[0] in parts[1]]
     if len(fitting) != 1:
         return None
     n_described = _numbers(fitting[0], "bandCharacterisation/bandID/wavelengthCenterOfBand").size
     return fitting[0] if n_described == info.n_bands else None
 
 
-def _parts(path: Path) -> tuple[str, str, str]:
+def _parts(image: Path) -> tuple[str, str, str]:
     """Return what the names of a scene begin with, the detector, and what was added to a name."""
-    name = path.name.upper()
-    if image := _IMAGE.fullmatch(name):
-        return image[1], image[2] or "", image[3]
-    described = _METADATA.fullmatch(name)
-    return (described[1] if described else ""), "", ""
+    match = _IMAGE.fullmatch(image.name.upper())
+    return ("", "", "") if match is None else (match[1], match[2] or "", match[3])
 
 
 def _numbers(path: Path, entry: str) -> NDArray[np.float64]:
@@ -169,20 +170,13 @@ def _masks(info: RasterInfo) -> tuple[tuple[Mask, ...], list[str]]:
     """Return the masks of the quality layers that lie on the pixels of the image."""
     masks: dict[str, Mask] = {}
     notes: list[str] = []
-    for file in sorted(info.path.parent.iterdir()):
-        match = _QUALITY.fullmatch(file.name)
-        if match is None or match[1].upper() != _parts(info.path)[0]:
+    for file, parts in files_beside(info.path, _QUALITY):
+        if parts[1] != _parts(info.path)[0]:
             continue
-        layer, note = quality_layer(file, info)
-        notes += note
-        if layer is None:
-            continue
-        kind = match[2].upper()
-        name = f"QL_QUALITY_{kind}"
-        if kind == "CIRRUS":
-            thin = f"{name} (thin)"
-            masks.setdefault(thin, Mask(thin, layer, values=_THIN, spared="thin cirrus"))
-        values = {"CLASSES": _BACKGROUND, "CIRRUS": _THICKER}.get(kind)
-        spared = "snow" if kind == "SNOW" else ""
-        masks.setdefault(name, Mask(name, layer, values=values, spared=spared))
+        layer, notes_on_layer = quality_layer(file, info)
+        notes += notes_on_layer
+        for kind in ("CIRRUS (thin)", "CIRRUS") if parts[2] == "CIRRUS" else (parts[2],):
+            if layer is not None and kind not in masks:
+                values, spared = _VALUES.get(kind), _SPARED.get(kind, "")
+                masks[kind] = Mask(f"QL_QUALITY_{kind}", layer, values=values, spared=spared)
     return tuple(masks.values()), notes

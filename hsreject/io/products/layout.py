@@ -117,6 +117,12 @@ def gdal_transform(value: Any) -> Affine | None:
     return Affine.from_gdal(*stated[:6].tolist()) if stated.size >= 6 else None
 
 
+def files_beside(path: Path, pattern: re.Pattern[str]) -> list[tuple[Path, re.Match[str]]]:
+    """Return the files in the folder of a file whose names fit a pattern, and how, in capitals."""
+    named = ((file, pattern.fullmatch(file.name.upper())) for file in sorted(path.parent.iterdir()))
+    return [(file, match) for file, match in named if match is not None]
+
+
 def quality_layer(
     path: Path, image: RasterInfo, *, n_bands: int = 1
 ) -> tuple[Layer | None, tuple[str, ...]]:
