@@ -117,6 +117,15 @@ def test_a_cube_in_a_group(tmp_path: Path) -> None:
     check(path, variable="level/two/reflectance")
 
 
+def test_cubes_in_several_groups_are_named_with_their_groups(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    for group, mode in (("one", "w"), ("two", "a")):
+        cf_cube().to_netcdf(path, engine="h5netcdf", group=group, mode=mode)
+    with pytest.raises(FileError, match=r"one/reflectance \(5 x 6 x 7\), two/reflectance"):
+        hr.open_scene(path)
+    check(path, variable="two/reflectance")
+
+
 def test_several_cubes_are_asked_for(tmp_path: Path) -> None:
     dataset = cf_cube()
     dataset["uncertainty"] = 0.1 * dataset.reflectance

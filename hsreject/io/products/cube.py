@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
+from operator import getitem
 from typing import TYPE_CHECKING, Any
 
 import dask.array as da
-import h5py
 import numpy as np
 import xarray as xr
 from rasterio.crs import CRS
@@ -52,17 +52,20 @@ _EVEN = 0.01  # of a pixel: how far a centre may lie from where even steps would
 def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> StoredScene:
     """Return the cube of a NetCDF, HDF5 or Zarr file: the only one, or the one that is named."""
     # xarray warns of stores, and of grid mappings that a file names but lacks
-    with warnings.catch_warnings(action="ignore"), _opened(path, variable) as (dataset, group):
+    with warnings.catch_warnings(action="ignore"), _opened(path) as groups:
         cubes = {
-            str(name): array
+            f"{group}/{name}".lstrip("/"): array
+            for group, dataset in groups.items()
             for name, array in dataset.data_vars.items()
             if array.ndim == 3 and array.dtype.kind in "iuf" and array.size
         }
-        leaf = None if variable is None else variable.rpartition("/")[2]
         likely = [name for name, array in cubes.items() if not set(_axes_of(array)) & set("tc")]
-        name = leaf or (likely[0] if len(likely) == 1 else None)
+        if len(likely) > 1:
+            likely = [name for name in likely if "/" not in name]
+        name = variable.strip("/") if variable else likely[0] if len(likely) == 1 else ""
+        dataset = groups.get("/" + name.rpartition("/")[0], xr.Dataset())
         axes = _sorted_axes(cubes[name], dataset, band_axis) if name in cubes else None
-        if name is None or axes is None:
+        if axes is None:
             has = ", ".join(f"{name} ({sides(array.shape)})" for name, array in cubes.items())
             raise FileError(
                 f"{path} is not a product that hsreject knows ({_KNOWN}), and which of its arrays "
@@ -86,7 +89,7 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> St
         good = along.get("good_band", along.get("good_wavelengths"))
         return StoredScene(
             product=f"the array '{variable or name}'",
-            pixels=Pixels.of(_layer(path, group, name, cube, axes), **stated_values(cube)),
+            pixels=Pixels.of(_layer(path, name, cube, axes), **stated_values(cube)),
             bands=stated_bands(centre, None if centre is None else along.get("fwhm"), good),
             place=place,
             notes=(*note_on_name, *notes),
@@ -94,52 +97,37 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> St
 
 
 @contextmanager
-def _opened(path: Path, variable: str | None) -> Iterator[tuple[xr.Dataset, str]]:
-    """Give the dataset that holds a cube, pixels as they are stored and unread, and its group."""
+def _opened(path: Path) -> Iterator[Mapping[str, xr.Dataset]]:
+    """Give the groups of a file by their names, pixels as they are stored and unread."""
     options: dict[str, Any] = {
         "chunks": None, "mask_and_scale": False, "decode_times": False, "decode_coords": "all",
     }  # fmt: skip
-    group = "" if variable is None else variable.strip("/").rpartition("/")[0]
     if is_store(path):
-        yield _opened_store(path, group, options), group
+        yield _opened_store(path, options)
     elif starts_with(path, b"CDF"):
-        yield xr.open_dataset(path, engine="scipy", **options), group
+        yield {"/": xr.open_dataset(path, engine="scipy", **options)}
     else:
-        with path.open("rb") as stream:  # not the path: no lock, and a URL is read the same way
-            if variable is None:
-                groups = _groups_with_cubes(stream)
-                group = groups.pop() if len(groups) == 1 else ""
-            options |= {"group": group or None, "phony_dims": "sort"}
-            with xr.open_dataset(stream, engine="h5netcdf", **options) as dataset:
-                yield dataset, group
+        with path.open("rb") as stream, ExitStack() as opened:
+            # not the path: no lock, and a URL is read the same way
+            groups = xr.open_groups(stream, engine="h5netcdf", phony_dims="sort", **options)
+            for dataset in groups.values():
+                opened.enter_context(dataset)
+            yield groups
 
 
-def _opened_store(path: Path, group: str, options: dict[str, Any]) -> xr.Dataset:
-    """Return a Zarr store as a dataset, also one that is a bare array."""
+def _opened_store(path: Path, options: dict[str, Any]) -> Mapping[str, xr.Dataset]:
+    """Return the groups of a Zarr store, also of one that is a bare array."""
     if find_spec("zarr") is None:
         raise FileError(f"{path} needs the package zarr. Install it: pip install zarr.")
     import zarr  # noqa: PLC0415  (an extra)
 
     root = zarr.open(str(path), mode="r")
     if not isinstance(root, zarr.Array):
-        return xr.open_dataset(str(path), engine="zarr", group=group or None, **options)
-    dims = getattr(root.metadata, "dimension_names", None) or root.attrs.get("_ARRAY_DIMENSIONS")
-    attrs = {key: value for key, value in root.attrs.items() if key != "_ARRAY_DIMENSIONS"}
-    variable = (dims or [f"axis_{axis}" for axis in range(root.ndim)], da.from_zarr(root), attrs)
-    return xr.Dataset({path.stem: variable})
-
-
-def _groups_with_cubes(stream: Any) -> set[str]:
-    groups: set[str] = set()
-
-    def note(name: str, entry: Any) -> None:
-        if isinstance(entry, h5py.Dataset) and entry.ndim == 3 and entry.dtype.kind in "iuf":
-            groups.add(name.rpartition("/")[0])
-
-    with h5py.File(stream, "r") as file:
-        file.visititems(note)
-    stream.seek(0)
-    return groups
+        return xr.open_groups(str(path), engine="zarr", **options)
+    dims: Any = getattr(root.metadata, "dimension_names", None)
+    dims = dims or root.attrs.get("_ARRAY_DIMENSIONS")
+    array = xr.DataArray(da.from_zarr(root), dims=dims, name=path.stem, attrs=dict(root.attrs))
+    return {"/": array.to_dataset()}
 
 
 def _axes_of(array: xr.DataArray) -> str:
@@ -163,20 +151,17 @@ def _sorted_axes(cube: xr.DataArray, dataset: xr.Dataset, band_axis: int | None)
     return "".join(others)
 
 
-def _layer(path: Path, group: str, name: str, cube: xr.DataArray, axes: str) -> Layer:
+def _layer(path: Path, name: str, cube: xr.DataArray, axes: str) -> Layer:
     """Return the pixels of a cube: HDF5 is read as that of products is."""
     if not is_store(path) and starts_with(path, HDF5):
         with open_hdf5(path) as file:
-            return Layer.of_hdf5(file[f"{group}/{name}"], axes)
-    chunks = cube.encoding.get("chunks") or cube.encoding.get("chunksizes")
+            return Layer.of_hdf5(file[name], axes)
+    read: Any = partial(getitem, cube.variable)
     kind = "Zarr" if is_store(path) else "NetCDF"
-    read = partial(_read_variable, cube.variable)
-    described = (path, name, axes, cube.shape, cube.dtype, kind, read)
-    return Layer(*described, chunks and tuple(chunks))
-
-
-def _read_variable(variable: xr.Variable, key: tuple[slice, ...]) -> NDArray[Any]:
-    return np.asarray(variable[key])
+    chunks = cube.encoding.get("chunks") or cube.encoding.get("chunksizes")
+    return Layer(
+        path, name, axes, cube.shape, cube.dtype, kind, read, chunks and tuple(chunks)
+    )
 
 
 def _located(image: xr.DataArray, dims: Mapping[str, str]) -> Located:
