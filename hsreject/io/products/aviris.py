@@ -17,7 +17,7 @@ import h5py
 from hsreject.io.arrays import Layer, Pixels, StoredScene
 from hsreject.io.lookup import Located, located_table
 from hsreject.io.products import layout
-from hsreject.io.products.layout import attribute, child, text
+from hsreject.io.products.layout import attribute, text
 
 if TYPE_CHECKING:
     from affine import Affine
@@ -32,11 +32,10 @@ def describe(file: h5py.File) -> StoredScene | None:
         return None
     layer = Layer.of_hdf5(file[what][what], "byx")
     place, notes = _located(file, layer)
-    lists = (child(file[what], name) for name in ("wavelength", "fwhm", "good_wavelengths"))
     return StoredScene(
         product=f"{_SENSORS.get(layer.path.name[:3].upper(), 'AVIRIS')} {what}",
         pixels=Pixels.of(layer, **layout.stated_values(file[what][what], fill=-9999.0)),
-        bands=layout.stated_bands(*lists),
+        bands=layout.stated_bands(file[what]),
         place=place,
         notes=notes,
     )

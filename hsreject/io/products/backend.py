@@ -29,7 +29,6 @@ class HsrejectBackend(BackendEntrypoint):
     """
 
     description = "Hyperspectral scenes: EMIT, EnMAP, PRISMA and other products, ENVI, GeoTIFF"
-    url = ""
     open_dataset_parameters: ClassVar[Any] = (
         "filename_or_obj", "drop_variables", "variable", "band_axis", "masks",
     )  # fmt: skip

@@ -30,7 +30,7 @@ from hsreject.io.arrays import (
 )
 from hsreject.io.grid import Grid
 from hsreject.io.lookup import Located
-from hsreject.io.products.layout import stated_bands, stated_values
+from hsreject.io.products.layout import CENTRES, stated_bands, stated_values
 from hsreject.io.remote import is_store
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ _AXES = dict.fromkeys((*_Y, "number_of_lines"), "y") | dict.fromkeys((*_X, "nx")
 _AXES |= {"pixels_per_line": "x", "time": "t", "t": "t", "date": "t", "category": "c"}
 """What axes of an array are usually called; any other may be that of the bands."""
 _KNOWN = "EMIT, EnMAP, PRISMA L2C and L2D, AVIRIS-3 and -5, NEON AOP, Tanager, DESIS and PACE OCI"
-_CENTRES = ("wavelength", "wavelengths", "wl", "wave_length", "center_wavelength", "wavelength_3d")
-_STANDARD = "radiation_wavelength"
 _EVEN = 0.01  # of a pixel: how far a centre may lie from where even steps would put it
 
 
@@ -82,15 +80,18 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> St
         dims = dict(zip(axes, map(str, cube.dims), strict=True))
         place, notes = _located(cube.isel({dims["b"]: 0}), dims)
         note_on_name = () if variable else (f"The scene is '{name}', the only cube in the file.",)
-        along = {str(n).lower(): v for n, v in dataset.variables.items() if v.dims == (dims["b"],)}
-        standard = [v for v in along.values() if v.attrs.get("standard_name") == _STANDARD]
-        centres = [*standard, *(along[name] for name in _CENTRES if name in along)]
-        centre = next((values for values in centres if values.dtype.kind in "iuf"), None)
-        good = along.get("good_band", along.get("good_wavelengths"))
+        lists = {
+            str(name): values
+            for name, values in dataset.variables.items()
+            if values.dims == (dims["b"],) and values.dtype.kind in "iufb"
+        }
+        for values in [*lists.values()]:
+            if values.attrs.get("standard_name") == "radiation_wavelength":
+                lists["wavelength"] = values
         return StoredScene(
             product=f"the array '{variable or name}'",
             pixels=Pixels.of(_layer(path, name, cube, axes), **stated_values(cube)),
-            bands=stated_bands(centre, None if centre is None else along.get("fwhm"), good),
+            bands=stated_bands(lists),
             place=place,
             notes=(*note_on_name, *notes),
         )
@@ -141,7 +142,7 @@ def _sorted_axes(cube: xr.DataArray, dataset: xr.Dataset, band_axis: int | None)
     if band_axis is None and sorted(axes) == sorted(AXES):
         return axes
     if band_axis is None:
-        centres = next((dataset[n] for n in _CENTRES if n in dataset.variables), None)
+        centres = next((dataset[n] for n in CENTRES if n in dataset.variables), None)
         size = 0 if centres is None or centres.ndim != 1 else centres.size
         band_axis = cube.shape.index(size) if cube.shape.count(size) == 1 else None
     if band_axis is None or band_axis not in range(-3, 3):

@@ -44,12 +44,11 @@ def describe(file: h5py.File) -> StoredScene | None:
     layer = Layer.of_hdf5(dataset, "yxb")
     masks, notes = _masks(layer)
     place, notes_on_place = _located(file, layer)
-    lists = (child(parameters, name) for name in ("wavelengths", "fwhm", "good_wavelengths"))
     values = layout.stated_values(dataset, fill=-9999.0)
     return StoredScene(
         product=_CUBES[dataset.name.strip("/")],
         pixels=Pixels.of(layer, masks=masks, **values),
-        bands=layout.stated_bands(*lists),
+        bands=layout.stated_bands(parameters),
         place=place,
         notes=(*notes, *notes_on_place),
     )

@@ -20,10 +20,13 @@ from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer
 from hsreject.io.wavelengths import BandInfo, nanometres
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
 
+CENTRES = ("wavelength", "wavelengths", "wl", "wave_length", "center_wavelength", "wavelength_3d")
+"""What lists of wavelengths are usually called."""
 
 # How files say things: `owner` is an h5py object, or a variable of xarray.
 
@@ -69,11 +72,17 @@ def maybe_number(value: Any) -> float | None:
     return float(stated[0]) if stated.size else None
 
 
-def stated_bands(centres: Any, widths: Any = None, good: Any = None, *, unit: str = "") -> BandInfo:
-    """Return what the lists of a file say of its bands; None is absent.
+def stated_bands(lists: Mapping[str, Any], *, unit: str = "") -> BandInfo:
+    """Return what lists under their usual names say of the bands; None is absent.
 
-    `unit` is that of lists that do not state their own; by default nm.
+    They are the members of an HDF5 group, attributes, or variables of xarray. `unit` is that of
+    lists that do not state their own; by default nm.
     """
+    named = {name.lower(): name for name in lists}
+    centres, widths, good = (
+        next((lists[named[name]] for name in names if name in named), None)
+        for names in (CENTRES, ("fwhm",), ("good_band", "good_wavelengths"))
+    )
     if centres is None:
         bands = BandInfo(notes=("The file does not say the wavelengths of its bands.",))
     else:

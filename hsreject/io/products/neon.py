@@ -74,8 +74,7 @@ def _product(group: h5py.Group, what: str, layer: Layer) -> StoredScene:
         gain = 1.0 if layer.name.endswith("IntegerPart") else gain or 1.0
     ignored = maybe_number(attribute(dataset, "Data_Ignore_Value"))
     fill = layout.stated_values(dataset, fill=-9999.0)["fill"] if ignored is None else ignored
-    lists = (child(group, f"Metadata/Spectral_Data/{name}") for name in ("Wavelength", "FWHM"))
-    bands = layout.stated_bands(*lists)
+    bands = layout.stated_bands(group.get("Metadata/Spectral_Data", {}))
     place, notes = _located(group, layer)
     return StoredScene(
         product=f"NEON AOP {what.lower()}",

@@ -31,7 +31,8 @@ def describe(file: h5py.File) -> StoredScene | None:
     return StoredScene(
         product="PACE OCI surface reflectance",
         pixels=Pixels.of(layer, **stated_values(dataset, fill=-32767.0)),
-        bands=stated_bands(child(file, "sensor_band_parameters/wavelength_3d")),
+        # beside it are the wavelengths of bands that reflectance has not
+        bands=stated_bands({"wavelength": child(file, "sensor_band_parameters/wavelength_3d")}),
         place=place,
         notes=notes,
     )

@@ -54,12 +54,8 @@ def describe(file: h5py.File) -> StoredScene | None:
     fields = swath["Data Fields"]
     names = [name for name in ("Vnir", "Swir") if f"{name.upper()}_Cube" in fields]
     layers = tuple(Layer.of_hdf5(fields[f"{name.upper()}_Cube"], "ybx") for name in names)
-    centre, width, flag, gain, offset = (
-        np.concatenate(parts)
-        for parts in zip(
-            *(_bands(file, n, layer) for n, layer in zip(names, layers, strict=True)), strict=True
-        )
-    )
+    halves = [_bands(file, *half) for half in zip(names, layers, strict=True)]
+    centre, width, flag, gain, offset = map(np.concatenate, zip(*halves, strict=True))
     absorbed = [(low <= centre) & (centre <= high) for low, high in _WATER_VAPOUR]
     if level == "L2D":
         located = _located(file, layers[0])

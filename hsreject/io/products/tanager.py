@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 import h5py
-from affine import Affine
+from rasterio.transform import from_bounds
 
 from hsreject.io.arrays import Layer, Mask, Pixels, StoredScene
 from hsreject.io.lookup import Located, located_swath
@@ -28,7 +28,6 @@ _CUBES = {
     "ortho_radiance": "radiance",
 }
 _MASKS = ("nodata_pixels", "beta_cloud_mask", "beta_cirrus_mask")
-_LISTS = (("wavelengths", "wavelength", "Wavelengths"), ("fwhm", "FWHM"), ("good_wavelengths",))
 _METADATA = "HDFEOS INFORMATION/StructMetadata.0"
 
 
@@ -46,27 +45,26 @@ def _product(
     file: h5py.File, fields: h5py.Group, dataset: h5py.Dataset, *, on_map: bool
 ) -> StoredScene:
     layer = Layer.of_hdf5(dataset, "byx")
-    there = [name for name in _MASKS if name in fields]
-    masks = [name for name in there if fields[name].shape == layer.shape[1:]]
-    notes = [
-        f"The mask {name} has another size than the image: not used."
-        for name in there
-        if name not in masks
-    ]
+    masks: tuple[Mask, ...] = ()
+    notes: tuple[str, ...] = ()
+    for name in _MASKS:
+        if name in fields and fields[name].shape == layer.shape[1:]:
+            masks += (Mask(name, Layer.of_hdf5(fields[name], "yx")),)
+        elif name in fields:
+            notes += (f"The mask {name} has another size than the image: not used.",)
     if on_map:
         located = _located(file, layer)
     else:
         located = located_swath(fields.parent.get("Geolocation Fields", {}), layer)
     what, kind = _CUBES[dataset.name.rpartition("/")[2]], "ortho" if on_map else "basic"
-    hidden = tuple(Mask(name, Layer.of_hdf5(fields[name], "yx")) for name in masks)
-    lists = [child(fields, *names) for names in _LISTS]
-    if lists[0] is None:
-        lists = [attribute(dataset, *names) for names in _LISTS]
-    values = layout.stated_values(dataset, fill=-9999.0)
+    unit = text(attribute(dataset, "wavelengths_units"))
+    bands = layout.stated_bands(fields, unit=unit)
+    if bands.wavelength is None:
+        bands = layout.stated_bands(dataset.attrs, unit=unit)
     return StoredScene(
         product=f"Tanager {what} ({kind})",
-        pixels=Pixels.of(layer, masks=hidden, **values),
-        bands=layout.stated_bands(*lists, unit=text(attribute(dataset, "wavelengths_units"))),
+        pixels=Pixels.of(layer, masks=masks, **layout.stated_values(dataset, fill=-9999.0)),
+        bands=bands,
         place=located.place,
         notes=(*notes, *located.notes),
     )
@@ -88,6 +86,5 @@ def _located(file: h5py.File, layer: Layer) -> Located:
     if len(corners) == 2:
         (left, top), (right, bottom) = (map(float, corner) for corner in corners)
         rows, columns = layer.shape[1:]
-        across, down = (right - left) / columns, (bottom - top) / rows
-        transform = Affine(across, 0.0, left, 0.0, down, top)
+        transform = from_bounds(left, bottom, right, top, columns, rows)
     return layout.located(layer.shape, transform, code)
