@@ -49,8 +49,9 @@ _EVEN = 0.01  # of a pixel: how far a centre may lie from where even steps would
 
 def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> StoredScene:
     """Return the cube of a NetCDF, HDF5 or Zarr file: the only one, or the one that is named."""
+    named = (variable or "").strip("/")
     # xarray warns of stores, and of grid mappings that a file names but lacks
-    with warnings.catch_warnings(action="ignore"), _opened(path) as groups:
+    with warnings.catch_warnings(action="ignore"), _opened(path, _group_of(named)) as groups:
         cubes = {
             f"{group}/{name}".lstrip("/"): array
             for group, dataset in groups.items()
@@ -60,8 +61,8 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> St
         likely = [name for name, array in cubes.items() if not set(_axes_of(array)) & set("tc")]
         if len(likely) > 1:
             likely = [name for name in likely if "/" not in name]
-        name = variable.strip("/") if variable else likely[0] if len(likely) == 1 else ""
-        dataset = groups.get("/" + name.rpartition("/")[0], xr.Dataset())
+        name = named or (likely[0] if len(likely) == 1 else "")
+        dataset = groups.get(_group_of(name), xr.Dataset())
         axes = _sorted_axes(cubes[name], dataset, band_axis) if name in cubes else None
         if axes is None:
             has = ", ".join(f"{name} ({sides(array.shape)})" for name, array in cubes.items())
@@ -98,13 +99,16 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> St
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Mapping[str, xr.Dataset]]:
-    """Give the groups of a file by their names, pixels as they are stored and unread."""
+def _opened(path: Path, group: str) -> Iterator[Mapping[str, xr.Dataset]]:
+    """Give the groups of a file by their names, pixels as they are stored and unread.
+
+    Of a Zarr store it is only the one that is asked for.
+    """
     options: dict[str, Any] = {
         "chunks": None, "mask_and_scale": False, "decode_times": False, "decode_coords": "all",
     }  # fmt: skip
     if is_store(path):
-        yield _opened_store(path, options)
+        yield {group: _opened_store(path, group, options)}
     elif starts_with(path, b"CDF"):
         yield {"/": xr.open_dataset(path, engine="scipy", **options)}
     else:
@@ -116,19 +120,23 @@ def _opened(path: Path) -> Iterator[Mapping[str, xr.Dataset]]:
             yield groups
 
 
-def _opened_store(path: Path, options: dict[str, Any]) -> Mapping[str, xr.Dataset]:
-    """Return the groups of a Zarr store, also of one that is a bare array."""
+def _group_of(name: str) -> str:
+    return "/" + name.rpartition("/")[0]
+
+
+def _opened_store(path: Path, group: str, options: dict[str, Any]) -> xr.Dataset:
+    """Return a group of a Zarr store as a dataset, also of one that is a bare array."""
     if find_spec("zarr") is None:
         raise FileError(f"{path} needs the package zarr. Install it: pip install zarr.")
     import zarr  # noqa: PLC0415  (an extra)
 
     root = zarr.open(str(path), mode="r")
     if not isinstance(root, zarr.Array):
-        return xr.open_groups(str(path), engine="zarr", **options)
+        return xr.open_dataset(str(path), engine="zarr", group=group, **options)
     dims: Any = getattr(root.metadata, "dimension_names", None)
     dims = dims or root.attrs.get("_ARRAY_DIMENSIONS")
     array = xr.DataArray(da.from_zarr(root), dims=dims, name=path.stem, attrs=dict(root.attrs))
-    return {"/": array.to_dataset()}
+    return array.to_dataset()
 
 
 def _axes_of(array: xr.DataArray) -> str:

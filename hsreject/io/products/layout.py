@@ -31,28 +31,28 @@ CENTRES = ("wavelength", "wavelengths", "wl", "wave_length", "center_wavelength"
 # How files say things: `owner` is an h5py object, or a variable of xarray.
 
 
-def text(value: Any) -> str:
-    """Return text that a file keeps as str, bytes, or an array of one of them; "" for nothing."""
+def _stored(value: Any) -> NDArray[Any]:
+    """Return what a file keeps as a list; an empty one of nothing."""
     if isinstance(value, h5py.Dataset):
         value = value[()]
-    if value is None or isinstance(value, h5py.Empty):
-        return ""
-    items = np.ravel(np.asarray(value))
-    if not items.size:
-        return ""
-    first = items[0]
+    absent = value is None or isinstance(value, h5py.Empty)
+    return np.ravel([] if absent else np.asarray(value))
+
+
+def text(value: Any) -> str:
+    """Return text that a file keeps as str, bytes, or an array of one of them; "" for nothing."""
+    items = _stored(value)
+    first = items[0] if items.size else ""
     decoded = first.decode("utf-8", "replace") if isinstance(first, bytes) else str(first)
     return decoded.strip("\0 \t\r\n")
 
 
 def numbers(value: Any) -> NDArray[np.float64]:
     """Return numbers that a file keeps as an array, or as text with blanks or commas."""
-    if isinstance(value, h5py.Dataset):
-        value = value[()]
-    items = np.asarray(value)
+    items = _stored(value)
     if items.dtype.kind in "SUO" and items.size == 1:
-        items = np.asarray(re.split(r"[\s,;]+", text(value).strip("{}[]() ")))
-    return np.ravel(items).astype(np.float64)
+        items = np.asarray(re.findall(r"[^\s,;]+", text(items).strip("{}[]() ")))
+    return items.astype(np.float64)
 
 
 def attribute(owner: Any, *names: str) -> Any:
@@ -68,7 +68,7 @@ def child(group: h5py.Group, *names: str) -> Any:
 
 def maybe_number(value: Any) -> float | None:
     """Return one number that may be absent."""
-    stated = np.array([]) if value is None or not text(value) else numbers(value)
+    stated = numbers(value)
     return float(stated[0]) if stated.size else None
 
 
@@ -122,7 +122,7 @@ def located(shape: tuple[int, ...], transform: Affine | None, crs: str | float |
 
 def gdal_transform(value: Any) -> Affine | None:
     """Return the transform that six numbers in the order of GDAL say."""
-    stated = np.array([]) if value is None else numbers(value)
+    stated = numbers(value)
     return Affine.from_gdal(*stated[:6].tolist()) if stated.size >= 6 else None
 
 
