@@ -25,7 +25,7 @@ from hsreject.io.grid import Grid
 from hsreject.io.remote import as_path, existing_scene
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     import h5py
@@ -52,14 +52,14 @@ class LookupTable:
     """Which pixel of the sensor each pixel of a map shows."""
 
     path: Path  # the HDF5 file that holds the table
-    # its arrays (y, x) on the grid of the map: row and column of the sensor, counted from 1; of a
-    # swath, its arrays (y, x) of the sensor: latitude and longitude of its pixels
-    names: tuple[str, str]
+    names: tuple[str, str]  # its two arrays
+    # what they are: "table", row and column of the sensor, counted from 1, on the grid of the map
+    # (y, x); "filled table", where a negative number points at a pixel, too, and fills a gap; or
+    # "swath", latitude and longitude of the pixels of the sensor (y, x)
+    kind: str
     grid: Grid  # the map
     rows: NDArray[np.integer]  # which rows and columns of the sensor an image shows, from 0
     columns: NDArray[np.integer]
-    infilled: bool = False  # whether a negative number points at a pixel, too: one fills a gap
-    swath: bool = False  # whether the file has latitude and longitude instead of a table
 
     @classmethod
     def of(cls, array: xr.DataArray) -> LookupTable | None:
@@ -68,19 +68,17 @@ class LookupTable:
             return None
         stated = json.loads(str(array.coords[LOOKUP_TABLE].values))
         crs = CRS.from_wkt(stated["crs"]) if stated["crs"] else None
-        (height, width), transform = stated["shape"], Affine.from_gdal(*stated["transform"])
-        grid = Grid(height, width, transform, crs)
-        shown = (array.coords[name].values for name in (SENSOR_ROW, SENSOR_COLUMN))
-        how = {name: stated[name] for name in ("infilled", "swath")}
-        return cls(as_path(stated["path"]), stated["names"], grid, *shown, **how)
+        height, width = stated["shape"]
+        grid = Grid(height, width, Affine.from_gdal(*stated["transform"]), crs)
+        rows, columns = (array.coords[name].values for name in (SENSOR_ROW, SENSOR_COLUMN))
+        return cls(as_path(stated["path"]), stated["names"], stated["kind"], grid, rows, columns)
 
     def attach(self, array: xr.DataArray) -> xr.DataArray:
         """Return an image of these rows and columns with what leads back to the table."""
         stated = {
             "path": str(self.path),
             "names": self.names,
-            "infilled": self.infilled,
-            "swath": self.swath,
+            "kind": self.kind,
             "shape": (self.grid.height, self.grid.width),
             "transform": self.grid.transform.to_gdal(),
             "crs": "" if self.grid.crs is None else self.grid.crs.to_wkt(),
@@ -98,7 +96,7 @@ class LookupTable:
         """Which pixels of the map (y, x) show a pixel of the image; its row and column there."""
         with open_hdf5(existing_scene(self.path)) as file:
             stored = [np.asarray(file[name][()]) for name in self.names]
-        if self.swath:
+        if self.kind == "swath":
             stored = _nearest(stored[0], stored[1], self.grid)
         places = []
         for numbers, numbers_shown in zip(stored, (self.rows, self.columns), strict=True):
@@ -106,7 +104,8 @@ class LookupTable:
             # from a number, which counts from 1, to the row of the image: -1 if it shows none
             position = np.full(int(numbers_shown.max(initial=0)) + 3, -1)
             position[numbers_shown + 1] = np.arange(numbers_shown.size)
-            places.append(position.take(np.abs(whole) if self.infilled else whole, mode="clip"))
+            whole = np.abs(whole) if self.kind == "filled table" else whole
+            places.append(position.take(whole, mode="clip"))
         shown = (places[0] >= 0) & (places[1] >= 0)
         return shown, places[0][shown], places[1][shown]
 
@@ -144,7 +143,7 @@ class LookupTable:
 
 
 def located_table(
-    rows: h5py.Dataset, columns: h5py.Dataset, grid: Located, layer: Layer, *, infilled: bool
+    rows: h5py.Dataset, columns: h5py.Dataset, grid: Located, layer: Layer, kind: str = "table"
 ) -> Located:
     """Return the table that an open product holds, if its map has a place."""
     if rows.shape != columns.shape:
@@ -154,14 +153,9 @@ def located_table(
         )
     if not isinstance(grid.place, Grid):
         return grid
-    table = _table((rows, columns), grid.place, layer, infilled=infilled)
-    return Located(table, grid.notes)
-
-
-def _table(arrays: Sequence[h5py.Dataset], grid: Grid, layer: Layer, **how: bool) -> LookupTable:
-    """Return the table in two arrays, for the whole image of the sensor."""
-    rows, columns = map(np.arange, layer.shape[1:])
-    return LookupTable(layer.path, (arrays[0].name, arrays[1].name), grid, rows, columns, **how)
+    down, across = map(np.arange, layer.shape[1:])
+    names = rows.name, columns.name
+    return Located(LookupTable(layer.path, names, kind, grid.place, down, across), grid.notes)
 
 
 # Swaths: latitude and longitude of every pixel of the sensor.
@@ -177,23 +171,25 @@ def located_swath(group: Mapping[str, h5py.Dataset], layer: Layer) -> Located:
     arrays = [group[names[name]] for name in ("latitude", "longitude") if name in names]
     if len(arrays) != 2 or any(array.shape != layer.shape[1:] for array in arrays):
         return Located(None, ("Pixels without a place: maps stay in sensor geometry.",))
-    grid = _grid_of_swath(*(np.asarray(array[()], dtype=np.float64) for array in arrays))
+    latitude, longitude = arrays
+    grid = _grid_of_swath(latitude[()], longitude[()])
     if grid is None:
         return Located(None, ("Latitudes and longitudes of the file make no map: not used.",))
     note = (
         f"The pixels lie where the sensor saw them; maps get {grid}, each pixel of them the "
         "nearest one of the sensor."
     )
-    return Located(_table(arrays, grid, layer, swath=True), (note,))
+    return located_table(latitude, longitude, Located(grid, (note,)), layer, "swath")
 
 
 def _onto_plane(
-    latitude: NDArray[np.float64], longitude: NDArray[np.float64], crs: CRS | None
+    latitude: NDArray[Any], longitude: NDArray[Any], crs: CRS | None
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64], CRS]:
     """Return which pixels have a place, x and y of these in a reference system, and that.
 
     By default it is the UTM zone of the swath, or degrees where the swath is wider than a zone.
     """
+    latitude, longitude = latitude.astype(np.float64), longitude.astype(np.float64)
     placed = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)
     across, down = longitude[placed], latitude[placed]
     # a scene across the date line: counted from 0 to 360 its longitudes are one piece
@@ -207,7 +203,7 @@ def _onto_plane(
     return placed, np.column_stack([across, down]), crs or CRS.from_epsg(4326)
 
 
-def _grid_of_swath(latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> Grid | None:
+def _grid_of_swath(latitude: NDArray[Any], longitude: NDArray[Any]) -> Grid | None:
     """Return the map around the pixels of a swath, its pixels as large as those of the sensor."""
     placed, places, crs = _onto_plane(latitude, longitude, None)
     plane = np.full((*placed.shape, 2), np.nan)
@@ -235,7 +231,7 @@ def _nearest(
     """
     from scipy.interpolate import NearestNDInterpolator  # noqa: PLC0415  (slow)
 
-    placed, places, crs = _onto_plane(latitude.astype(float), longitude.astype(float), grid.crs)
+    placed, places, crs = _onto_plane(latitude, longitude, grid.crs)
     size = grid.transform.a
     # degrees of longitude are shorter than those of latitude
     shrink = 1.0 if crs.is_projected else np.cos(np.radians(places[:, 1].mean()))

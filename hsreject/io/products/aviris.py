@@ -51,7 +51,7 @@ def _located(file: h5py.File, layer: Layer) -> Located:
     if rows.shape == layer.shape[1:] and {"easting", "northing"} <= set(file):
         return layout.located(layer.shape, transform, crs)
     grid = layout.located(rows.shape, transform, crs)
-    return located_table(rows, columns, grid, layer, infilled=True)
+    return located_table(rows, columns, grid, layer, "filled table")
 
 
 def _projection(file: h5py.File) -> tuple[Affine | None, str]:

@@ -60,7 +60,7 @@ def _located(file: h5py.File, layer: Layer) -> Located:
         return Located(None, ("The file has no lookup table: maps stay in sensor geometry.",))
     transform = layout.gdal_transform(attribute(file, "geotransform", "GeoTransform"))
     grid = layout.located(rows.shape, transform, text(attribute(file, "spatial_ref", "crs_wkt")))
-    return located_table(rows, columns, grid, layer, infilled=False)
+    return located_table(rows, columns, grid, layer)
 
 
 def _masks(layer: Layer) -> tuple[tuple[Mask, ...], tuple[str, ...]]:

@@ -45,12 +45,12 @@ def read_product(path: Path, *, variable: str | None, band_axis: int | None) -> 
         with open_hdf5(path) as file:
             scenes = (describe(file) for describe in HDF5_FAMILIES if variable is None)
             scene = next((scene for scene in scenes if scene is not None), None)
-        for layer in () if scene is None else scene.pixels.layers:
-            if layer.path != path.absolute():
+        if scene is not None:
+            linked = [one.path for one in scene.pixels.layers if one.path != path.absolute()]
+            if linked:
                 raise FileError(
-                    f"{path}: its pixels are a link to {layer.path}, which is not followed. Open "
+                    f"{path}: its pixels are a link to {linked[0]}, which is not followed. Open "
                     "that file, if you know where this one comes from."
                 )
-        if scene is not None:
             return scene
     return describe_cube(path.absolute(), variable, band_axis)
