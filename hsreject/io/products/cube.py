@@ -82,7 +82,7 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> St
         place, notes = _located(cube.isel({dims["b"]: 0}), dims)
         note_on_name = () if variable else (f"The scene is '{name}', the only cube in the file.",)
         lists = {
-            str(name): values
+            str(name).lower(): values
             for name, values in dataset.variables.items()
             if values.dims == (dims["b"],) and values.dtype.kind in "iufb"
         }

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-CENTRES = ("wavelength", "wavelengths", "wl", "wave_length", "center_wavelength", "wavelength_3d")
+CENTRES = (
+    *("wavelength", "wavelengths", "Wavelength", "Wavelengths"),
+    *("wl", "wave_length", "center_wavelength", "wavelength_3d"),
+)
 """What lists of wavelengths are usually called."""
+_FILLS = ("Data_Ignore_Value", "_FillValue", "missing_value", "FillValue")
 
 # How files say things: `owner` is an h5py object, or a variable of xarray.
 
@@ -57,11 +61,10 @@ def numbers(value: Any) -> NDArray[np.float64]:
 
 def attribute(owner: Any, *names: str) -> Any:
     """Return the first of some attributes that an array or a group has, or None."""
-    attrs = getattr(owner, "attrs", {})
-    return next((attrs[name] for name in names if name in attrs), None)
+    return child(getattr(owner, "attrs", {}), *names)
 
 
-def child(group: h5py.Group, *names: str) -> Any:
+def child(group: Mapping[str, Any], *names: str) -> Any:
     """Return the first of some members that an HDF5 group has, or None."""
     return next((group[name] for name in names if name in group), None)
 
@@ -78,11 +81,8 @@ def stated_bands(lists: Mapping[str, Any], *, unit: str = "") -> BandInfo:
     They are the members of an HDF5 group, attributes, or variables of xarray. `unit` is that of
     lists that do not state their own; by default nm.
     """
-    named = {name.lower(): name for name in lists}
-    centres, widths, good = (
-        next((lists[named[name]] for name in names if name in named), None)
-        for names in (CENTRES, ("fwhm",), ("good_band", "good_wavelengths"))
-    )
+    centres, widths = child(lists, *CENTRES), child(lists, "fwhm", "FWHM")
+    good = child(lists, "good_band", "good_wavelengths")
     if centres is None:
         bands = BandInfo(notes=("The file does not say the wavelengths of its bands.",))
     else:
@@ -97,7 +97,7 @@ def stated_values(owner: Any, *, fill: float | None = None) -> dict[str, Any]:
 
     `fill` is what usually means no data in such files, where one does not say.
     """
-    stated = maybe_number(attribute(owner, "_FillValue", "missing_value", "FillValue"))
+    stated = maybe_number(attribute(owner, *_FILLS))
     gain = maybe_number(attribute(owner, "scale_factor"))
     return {
         "fill": fill if stated is None else stated,

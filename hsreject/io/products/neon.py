@@ -72,8 +72,7 @@ def _product(group: h5py.Group, what: str, layer: Layer) -> StoredScene:
     gain: float | None = 1 / divisor if divisor else None
     if layer.dtype.kind == "f":  # true already, surely radiance in two parts
         gain = 1.0 if layer.name.endswith("IntegerPart") else gain or 1.0
-    ignored = maybe_number(attribute(dataset, "Data_Ignore_Value"))
-    fill = layout.stated_values(dataset, fill=-9999.0)["fill"] if ignored is None else ignored
+    fill = layout.stated_values(dataset, fill=-9999.0)["fill"]
     bands = layout.stated_bands(group.get("Metadata/Spectral_Data", {}))
     place, notes = _located(group, layer)
     return StoredScene(
