@@ -38,10 +38,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_Y = ("y", "lat", "latitude", "northing", "row", "rows", "line", "lines", "downtrack", "ny")
-_X = ("x", "lon", "longitude", "easting", "column", "columns", "sample", "samples", "crosstrack")
-_AXES = dict.fromkeys((*_Y, "number_of_lines"), "y") | dict.fromkeys((*_X, "nx"), "x")
-_AXES |= {"pixels_per_line": "x", "time": "t", "t": "t", "date": "t", "category": "c"}
+_AXES = {
+    **dict.fromkeys(("y", "lat", "latitude", "northing", "row", "rows", "ny"), "y"),
+    **dict.fromkeys(("line", "lines", "downtrack", "number_of_lines"), "y"),
+    **dict.fromkeys(("x", "lon", "longitude", "easting", "column", "columns", "nx"), "x"),
+    **dict.fromkeys(("sample", "samples", "crosstrack", "pixels_per_line"), "x"),
+    **dict.fromkeys(("time", "t", "date"), "t"),
+    "category": "c",
+}
 """What axes of an array are usually called; any other may be that of the bands."""
 _KNOWN = "EMIT, EnMAP, PRISMA L2C and L2D, AVIRIS-3 and -5, NEON AOP, Tanager, DESIS and PACE OCI"
 _EVEN = 0.01  # of a pixel: how far a centre may lie from where even steps would put it
