@@ -17,7 +17,7 @@ import h5py
 from hsreject.io.arrays import Layer, Pixels, StoredScene
 from hsreject.io.lookup import Located, located_table
 from hsreject.io.products import layout
-from hsreject.io.products.layout import attribute, text
+from hsreject.io.products.layout import attribute, child, text
 
 if TYPE_CHECKING:
     from affine import Affine
@@ -27,15 +27,16 @@ _SENSORS = {"AV3": "AVIRIS-3", "AV5": "AVIRIS-5"}  # how the names of files begi
 
 def describe(file: h5py.File) -> StoredScene | None:
     """Return the description of an AVIRIS scene, or None for another file."""
-    what = next((n for n in ("reflectance", "radiance") if f"{n}/{n}" in file), None)
-    if what is None or "wavelength" not in file[what]:
+    dataset = child(file, "reflectance/reflectance", "radiance/radiance")
+    if dataset is None or "wavelength" not in dataset.parent:
         return None
-    layer = Layer.of_hdf5(file[what][what], "byx")
+    layer = Layer.of_hdf5(dataset, "byx")
     place, notes = _located(file, layer)
+    what = dataset.name.rpartition("/")[2]
     return StoredScene(
         product=f"{_SENSORS.get(layer.path.name[:3].upper(), 'AVIRIS')} {what}",
-        pixels=Pixels.of(layer, **layout.stated_values(file[what][what], fill=-9999.0)),
-        bands=layout.stated_bands(file[what]),
+        pixels=Pixels.of(layer, **layout.stated_values(dataset, fill=-9999.0)),
+        bands=layout.stated_bands(dataset.parent),
         place=place,
         notes=notes,
     )

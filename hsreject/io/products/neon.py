@@ -31,25 +31,41 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _DECIMALS = 50_000.0
+_CUBES = [
+    f"{what}/{what}{part}"
+    for what in ("Reflectance", "Radiance")
+    for part in ("_Data", "IntegerPart")
+]
 
 
 def describe(file: h5py.File) -> StoredScene | None:
     """Return the description of a NEON scene, or None for another file."""
-    for site in file.values():
-        for what in ("Reflectance", "Radiance"):
-            group = site.get(what) if isinstance(site, h5py.Group) else None
-            if not isinstance(group, h5py.Group):
-                continue
-            if f"{what}_Data" in group:
-                return _product(group, what, Layer.of_hdf5(group[f"{what}_Data"], "yxb"))
-            parts = [child(group, f"{what}{part}Part") for part in ("Integer", "Decimal")]
-            if None not in parts:
-                return _product(group, what, _in_two_parts(*parts))
-    return None
+    sites = (site for site in file.values() if isinstance(site, h5py.Group))
+    dataset = next(filter(None, (child(site, *_CUBES) for site in sites)), None)
+    if dataset is None:
+        return None
+    group, what = dataset.parent, dataset.parent.name.rpartition("/")[2]
+    layer = Layer.of_hdf5(dataset, "yxb")
+    divisor = maybe_number(attribute(dataset, "Scale_Factor", "Scale"))
+    gain = 1 / divisor if divisor else None
+    if dataset.name.endswith("IntegerPart"):
+        layer, gain = _in_two_parts(layer, Layer.of_hdf5(group[f"{what}DecimalPart"], "yxb")), 1.0
+    elif layer.dtype.kind == "f":  # true already
+        gain = gain or 1.0
+    bands = layout.stated_bands(group.get("Metadata/Spectral_Data", {}))
+    place, notes = _located(group, layer)
+    fill = layout.stated_values(dataset, fill=-9999.0)["fill"]
+    return StoredScene(
+        product=f"NEON AOP {what.lower()}",
+        pixels=Pixels.of(layer, fill=fill, gain=gain or 1.0),
+        bands=replace(bands, good=_good(group, bands.wavelength)),
+        place=place,
+        notes=notes,
+        warnings=() if gain else (layout.unscaled(layer.path, what.lower()),),
+    )
 
 
-def _in_two_parts(integer: h5py.Dataset, decimal: h5py.Dataset) -> Layer:
-    whole, decimals = Layer.of_hdf5(integer, "yxb"), Layer.of_hdf5(decimal, "yxb")
+def _in_two_parts(whole: Layer, decimals: Layer) -> Layer:
     if whole.stored_shape != decimals.stored_shape:
         raise FileError(
             f"{whole.path}: the integer part has {whole.stored_shape} values, the decimal part "
@@ -64,25 +80,6 @@ def _read_joined(whole: Layer, decimals: Layer, key: tuple[slice, ...]) -> NDArr
     integer = whole.part(key)
     radiance = np.where(integer < 0, integer, integer + decimals.part(key) / _DECIMALS)
     return radiance.astype(np.float32)
-
-
-def _product(group: h5py.Group, what: str, layer: Layer) -> StoredScene:
-    dataset = group[layer.name]
-    divisor = maybe_number(attribute(dataset, "Scale_Factor", "Scale"))
-    gain: float | None = 1 / divisor if divisor else None
-    if layer.dtype.kind == "f":  # true already, surely radiance in two parts
-        gain = 1.0 if layer.name.endswith("IntegerPart") else gain or 1.0
-    fill = layout.stated_values(dataset, fill=-9999.0)["fill"]
-    bands = layout.stated_bands(group.get("Metadata/Spectral_Data", {}))
-    place, notes = _located(group, layer)
-    return StoredScene(
-        product=f"NEON AOP {what.lower()}",
-        pixels=Pixels.of(layer, fill=fill, gain=gain or 1.0),
-        bands=replace(bands, good=_good(group, bands.wavelength)),
-        place=place,
-        notes=notes,
-        warnings=() if gain else (layout.unscaled(layer.path, what.lower()),),
-    )
 
 
 def _good(group: h5py.Group, centre: NDArray[np.float64] | None) -> NDArray[np.bool_] | None:

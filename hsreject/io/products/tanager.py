@@ -33,18 +33,11 @@ _METADATA = "HDFEOS INFORMATION/StructMetadata.0"
 
 def describe(file: h5py.File) -> StoredScene | None:
     """Return the description of a Tanager scene, or None for another file."""
-    for kind in ("GRIDS", "SWATHS"):
-        fields = file.get(f"HDFEOS/{kind}/HYP/Data Fields")
-        dataset = None if fields is None else child(fields, *_CUBES)
-        if dataset is not None:
-            return _product(file, fields, dataset, on_map=kind == "GRIDS")
-    return None
-
-
-def _product(
-    file: h5py.File, fields: h5py.Group, dataset: h5py.Dataset, *, on_map: bool
-) -> StoredScene:
-    layer = Layer.of_hdf5(dataset, "byx")
+    places = (f"HDFEOS/{kind}/HYP/Data Fields" for kind in ("GRIDS", "SWATHS"))
+    dataset = child(file, *(f"{place}/{name}" for place in places for name in _CUBES))
+    if dataset is None:
+        return None
+    layer, fields = Layer.of_hdf5(dataset, "byx"), dataset.parent
     masks: tuple[Mask, ...] = ()
     notes: tuple[str, ...] = ()
     for name in _MASKS:
@@ -52,17 +45,17 @@ def _product(
             masks += (Mask(name, Layer.of_hdf5(fields[name], "yx")),)
         elif name in fields:
             notes += (f"The mask {name} has another size than the image: not used.",)
-    if on_map:
-        located = _located(file, layer)
+    if "/GRIDS/" in dataset.name:
+        kind, located = "ortho", _located(file, layer)
     else:
+        kind = "basic"
         located = located_swath(fields.parent.get("Geolocation Fields", {}), layer)
-    what, kind = _CUBES[dataset.name.rpartition("/")[2]], "ortho" if on_map else "basic"
     unit = text(attribute(dataset, "wavelengths_units"))
     bands = layout.stated_bands(fields, unit=unit)
     if bands.wavelength is None:
         bands = layout.stated_bands(dataset.attrs, unit=unit)
     return StoredScene(
-        product=f"Tanager {what} ({kind})",
+        product=f"Tanager {_CUBES[dataset.name.rpartition('/')[2]]} ({kind})",
         pixels=Pixels.of(layer, masks=masks, **layout.stated_values(dataset, fill=-9999.0)),
         bands=bands,
         place=located.place,
