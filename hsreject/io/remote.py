@@ -205,14 +205,19 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
     def stat(self, **_kwargs: Any) -> stat_result:
         """Return the size, and as time of change what the server says of the version."""
         facts: dict[str, Any] = self._asked(lambda files: files.info(str(self)))
-        version = next((facts[key] for key in _VERSIONS if facts.get(key)), uuid4())
+        versions = (facts.get(key) for key in ("ETag", "LastModified", "Last-Modified"))
+        version = next(filter(None, versions), uuid4())
         state = {"st_size": facts.get("size") or 0, "st_mtime_ns": crc32(str(version).encode())}
         return SimpleNamespace(**state)  # type: ignore[return-value]
 
     def iterdir(self) -> Iterator[RemotePath]:
         """Yield the files beside, where the server lists them."""
         try:
-            yield from map(RemotePath, self._asked(lambda fs: fs.ls(str(self) + "/", detail=False)))
+            # S3 lists names without "s3://"
+            names = self._asked(
+                lambda fs: [fs.unstrip_protocol(name) for name in fs.ls(f"{self}/", detail=False)]
+            )
+            yield from map(RemotePath, names)
         except FileError as error:
             raise FileError(
                 f"The files of the product in {self} cannot be listed. Download them into a folder."
@@ -231,9 +236,6 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
     def absolute(self, **_kwargs: Any) -> RemotePath:
         """Return itself: it is the same from everywhere."""
         return self
-
-
-_VERSIONS = ("ETag", "etag", "LastModified", "Last-Modified", "last_modified", "mtime")
 
 
 class _Stream(BufferedReader):

@@ -227,6 +227,7 @@ def test_s3(tmp_path, url, monkeypatch) -> None:
     values = reflectance((4, 8, 5))
     write_emit(tmp_path / "emit.nc", values, GLT)
     path = write_with_gdal(tmp_path / "scene.tif", CUBE)
+    image, _ = write_enmap(tmp_path, np.abs(CUBE[:6, :20, :20]))  # a product of several files
     said = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_ENDPOINT_URL": url}
     said |= {"AWS_S3_ENDPOINT": url.removeprefix("http://"), "AWS_REGION": "us-east-1"}
     said |= {"AWS_HTTPS": "NO", "AWS_VIRTUAL_HOSTING": "FALSE"}
@@ -235,6 +236,7 @@ def test_s3(tmp_path, url, monkeypatch) -> None:
     np.testing.assert_array_equal(hr.open_scene("s3://good/emit.nc").values, values)
     for place in ("s3://good/scene.tif", "/vsis3/good/scene.tif"):
         xr.testing.assert_identical(hr.open_scene(place), hr.open_scene(path))
+    xr.testing.assert_identical(hr.open_scene(f"s3://good/{image.name}"), hr.open_scene(image))
 
 
 def test_a_damaged_heap_is_found_by_url(tmp_path, url) -> None:

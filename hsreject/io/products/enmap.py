@@ -39,7 +39,6 @@ _QUALITY = re.compile(
     rf"(.*)QL_QUALITY_(CLASSES|CLOUD|CLOUDSHADOW|HAZE|CIRRUS|SNOW)(?:_COG)?{_ENDING}"
 )
 _SCENE = re.compile(r"DT\d{10}_\d{8}T\d{6}Z_\d{3}")  # what all names of a scene have in them
-_LEVEL = re.compile(r"L\d[A-C]")
 _VALUES: dict[str, tuple[int, ...]] = {
     "CLASSES": (0, 3),  # background; 1 is land, 2 is water
     "CIRRUS (thin)": (1,),
@@ -71,7 +70,7 @@ def describe(path: Path) -> StoredScene:
     if described is None:
         return _undescribed(path, read_raster_scene(info))
     detector = _parts(info.path)[1]
-    level = _LEVEL.search(info.path.name)
+    level = re.search(r"L\d[A-C]", info.path.name)
     masks, notes = _masks(info)
     # the bands of SWIR come after those of VNIR
     part = {"": slice(None), "VNIR": slice(info.n_bands), "SWIR": slice(-info.n_bands, None)}
