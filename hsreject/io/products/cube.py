@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -12,6 +12,7 @@ from operator import getitem
 from typing import TYPE_CHECKING, Any
 
 import dask.array as da
+import h5py
 import numpy as np
 import xarray as xr
 from rasterio.crs import CRS
@@ -53,23 +54,22 @@ _EVEN = 0.01  # of a pixel: how far a centre may lie from where even steps would
 
 def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> StoredScene:
     """Return the cube of a NetCDF, HDF5 or Zarr file: the only one, or the one that is named."""
-    named = (variable or "").strip("/")
+    named, shapes = (variable or "").strip("/"), _shapes_of_cubes(path)
+    groups = {name.rpartition("/")[0] for name in shapes}
+    group = named.rpartition("/")[0] if named or len(groups) != 1 else groups.pop()
     # xarray warns of stores, and of grid mappings that a file names but lacks
-    with warnings.catch_warnings(action="ignore"), _opened(path, _group_of(named)) as groups:
+    with warnings.catch_warnings(action="ignore"), _opened(path, group) as dataset:
         cubes = {
             f"{group}/{name}".lstrip("/"): array
-            for group, dataset in groups.items()
             for name, array in dataset.data_vars.items()
             if array.ndim == 3 and array.dtype.kind in "iuf" and array.size
         }
         likely = [name for name, array in cubes.items() if not set(_axes_of(array)) & set("tc")]
-        if len(likely) > 1:
-            likely = [name for name in likely if "/" not in name]
         name = named or (likely[0] if len(likely) == 1 else "")
-        dataset = groups.get(_group_of(name), xr.Dataset())
         axes = _sorted_axes(cubes[name], dataset, band_axis) if name in cubes else None
         if axes is None:
-            has = ", ".join(f"{name} ({sides(array.shape)})" for name, array in cubes.items())
+            shapes |= {name: array.shape for name, array in cubes.items()}
+            has = ", ".join(f"{name} ({sides(shape)})" for name, shape in shapes.items())
             raise FileError(
                 f"{path} is not a product that hsreject knows ({_KNOWN}), and which of its arrays "
                 "with three axes is the scene, or which axis holds the bands, is open. It has: "
@@ -102,30 +102,39 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> St
         )
 
 
-@contextmanager
-def _opened(path: Path, group: str) -> Iterator[Mapping[str, xr.Dataset]]:
-    """Give the groups of a file by their names, pixels as they are stored and unread.
+def _shapes_of_cubes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Return the arrays with three axes in all groups of an HDF5 file; none of another."""
+    shapes: dict[str, tuple[int, ...]] = {}
 
-    Of a Zarr store it is only the one that is asked for.
-    """
+    def note(name: str, entry: Any) -> None:
+        if isinstance(entry, h5py.Dataset) and entry.ndim == 3 and entry.dtype.kind in "iuf":
+            shapes[name] = entry.shape
+
+    if _in_hdf5(path):
+        with open_hdf5(path) as file:
+            file.visititems(note)
+    return shapes
+
+
+def _in_hdf5(path: Path) -> bool:
+    return not is_store(path) and starts_with(path, HDF5)
+
+
+@contextmanager
+def _opened(path: Path, group: str) -> Iterator[xr.Dataset]:
+    """Give a group of a file as a dataset, pixels as they are stored and unread."""
     options: dict[str, Any] = {
         "chunks": None, "mask_and_scale": False, "decode_times": False, "decode_coords": "all",
     }  # fmt: skip
     if is_store(path):
-        yield {group: _opened_store(path, group, options)}
-    elif starts_with(path, b"CDF"):
-        yield {"/": xr.open_dataset(path, engine="scipy", **options)}
+        yield _opened_store(path, group, options)
+    elif _in_hdf5(path):
+        options |= {"engine": "h5netcdf", "group": group or None, "phony_dims": "sort"}
+        # not the path: no lock, and a URL is read the same way
+        with path.open("rb") as stream, xr.open_dataset(stream, **options) as dataset:
+            yield dataset
     else:
-        with path.open("rb") as stream, ExitStack() as opened:
-            # not the path: no lock, and a URL is read the same way
-            groups = xr.open_groups(stream, engine="h5netcdf", phony_dims="sort", **options)
-            for dataset in groups.values():
-                opened.enter_context(dataset)
-            yield groups
-
-
-def _group_of(name: str) -> str:
-    return "/" + name.rpartition("/")[0]
+        yield xr.open_dataset(path, engine="scipy", **options)
 
 
 def _opened_store(path: Path, group: str, options: dict[str, Any]) -> xr.Dataset:
@@ -136,7 +145,7 @@ def _opened_store(path: Path, group: str, options: dict[str, Any]) -> xr.Dataset
 
     root = zarr.open(str(path), mode="r")
     if not isinstance(root, zarr.Array):
-        return xr.open_dataset(str(path), engine="zarr", group=group, **options)
+        return xr.open_dataset(str(path), engine="zarr", group=group or None, **options)
     dims: Any = getattr(root.metadata, "dimension_names", None)
     dims = dims or root.attrs.get("_ARRAY_DIMENSIONS")
     array = xr.DataArray(da.from_zarr(root), dims=dims, name=path.stem, attrs=dict(root.attrs))
@@ -166,7 +175,7 @@ def _sorted_axes(cube: xr.DataArray, dataset: xr.Dataset, band_axis: int | None)
 
 def _layer(path: Path, name: str, cube: xr.DataArray, axes: str) -> Layer:
     """Return the pixels of a cube: HDF5 is read as that of products is."""
-    if not is_store(path) and starts_with(path, HDF5):
+    if _in_hdf5(path):
         with open_hdf5(path) as file:
             return Layer.of_hdf5(file[name], axes)
     read: Any = partial(getitem, cube.variable)
