@@ -57,7 +57,7 @@ def _located(file: h5py.File, layer: Layer) -> Located:
 
 def _projection(file: h5py.File) -> tuple[Affine | None, str]:
     """Return what the grid variable says, whatever its name is."""
-    for entry in file.values():
+    for entry in list(file.values()):  # an iterator that is not through keeps h5py locked
         crs = text(attribute(entry, "spatial_ref", "crs_wkt"))
         if isinstance(entry, h5py.Dataset) and crs:
             return layout.gdal_transform(attribute(entry, "GeoTransform", "geotransform")), crs

@@ -40,7 +40,8 @@ _CUBES = [
 
 def describe(file: h5py.File) -> StoredScene | None:
     """Return the description of a NEON scene, or None for another file."""
-    sites = (site for site in file.values() if isinstance(site, h5py.Group))
+    # a list: an iterator that is not through keeps h5py locked for other threads
+    sites = [site for site in file.values() if isinstance(site, h5py.Group)]
     dataset = next(filter(None, (child(site, *_CUBES) for site in sites)), None)
     if dataset is None:
         return None
