@@ -181,9 +181,7 @@ def _layer(path: Path, name: str, cube: xr.DataArray, axes: str) -> Layer:
     read: Any = partial(getitem, cube.variable)
     kind = "Zarr" if is_store(path) else "NetCDF"
     chunks = cube.encoding.get("chunks") or cube.encoding.get("chunksizes")
-    return Layer(
-        path, name, axes, cube.shape, cube.dtype, kind, read, chunks and tuple(chunks)
-    )
+    return Layer(path, name, axes, cube.shape, cube.dtype, kind, read, chunks and tuple(chunks))
 
 
 def _located(image: xr.DataArray, dims: Mapping[str, str]) -> Located:
