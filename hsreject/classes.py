@@ -84,9 +84,10 @@ class ClassTable:
             twice = sorted({name for name in self.names if self.names.count(name) > 1})
             raise InputError(f"Class names must be distinct (given twice: {', '.join(twice)}).")
         for name in self.names:
-            if _IN_NO_FILE.search(name):
+            if _IN_NO_FILE.search(name) or not name.strip():
                 raise InputError(
-                    f"The class name {name!a} has a character that files cannot hold. Rename it."
+                    f"The class name {name!a} is blank, or has a character that files cannot hold. "
+                    "Rename it."
                 )
         for color in self.colors:
             if not _HEX_COLOR.fullmatch(color):

@@ -158,7 +158,8 @@ class StatedClasses:
     def table(self, values: set[int]) -> ClassTable:
         """Return the table of `values`, plain names and colours where the file states none."""
         plain = ClassTable.plain(sorted(values))
-        texts = [self.names.get(v) or n for v, n in zip(plain.values, plain.names, strict=True)]
+        named = {value: name for value, name in self.names.items() if name.strip()}
+        texts = [named.get(v, n) for v, n in zip(plain.values, plain.names, strict=True)]
         colors = [self.colors.get(v, c) for v, c in zip(plain.values, plain.colors, strict=True)]
         return ClassTable(plain.values, tuple(texts), tuple(colors))
 

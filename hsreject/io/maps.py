@@ -299,7 +299,7 @@ def _field(bands: NDArray[Any], info: RasterInfo) -> xr.DataArray:
     if info.n_bands == 1:
         return xr.DataArray(bands[0], dims=schema.MAP_DIMS).rename(info.names[0] or None)
     values = list(range(1, info.n_bands + 1))
-    distinct = all(info.names) and len(set(info.names)) == info.n_bands
+    distinct = all(name.strip() for name in info.names) and len(set(info.names)) == info.n_bands
     table = ClassTable.from_names(info.names) if distinct else ClassTable.plain(values)
     field = xr.DataArray(bands, dims=schema.FIELD_DIMS, coords={schema.CATEGORY: values})
     return schema.attach_classes(field.rename(None), table)  # not what dask calls the array

@@ -66,6 +66,8 @@ def as_path(source: str | PathLike[str]) -> Path:
 
 def existing_scene(source: str | PathLike[str]) -> Path:
     """Return the path or the URL of a file that is there and may be read."""
+    if not str(source).strip():
+        raise FileError("The path is empty. Give the name of a file.")
     path = as_path(source)
     if is_store(path):
         _metadata(path)

@@ -44,6 +44,7 @@ _VECTOR_SUFFIXES = {".gpkg", ".shp", ".geojson", ".json", ".fgb", ".gml", ".kml"
 _NETCDF = (HDF5, b"CDF\1", b"CDF\2", b"CDF\5")  # how NetCDF begins, now and in its classic forms
 _HDF5_SUFFIXES = {".nc", ".nc4", ".h5", ".he5", ".hdf", ".hdf5"}
 _PRODUCT_NAME = re.compile(r"SPECTRAL_IMAGE|METADATA\.XML$", re.IGNORECASE)
+_GUESSED = "it is the shorter one, and the values do not tell"
 _WAVELENGTH_NAME = re.compile(r"wave_?lengths?|wave|wl|lambda|centers?", re.IGNORECASE)
 
 
@@ -249,7 +250,7 @@ def _read_bare_array(path: Path, *, variable: str | None, band_axis: int | None)
     if array.dtype.kind == "b":
         raise FileError(f"{path} holds true and false, but a scene holds numbers.")
     check_real(array.dtype, path)
-    notes = []
+    notes, unsure = list[str](), list[str]()
     if variable is None and len(arrays) > 1:
         notes.append(f"The scene is '{array.name}', the only array with three axes.")
     bands, n_centres = BandInfo(), None
@@ -262,7 +263,7 @@ def _read_bare_array(path: Path, *, variable: str | None, band_axis: int | None)
     if band_axis is None:
         axis, reason = _band_axis(array, n_centres)
         note = f"Axis {axis} of {sides(array.stored_shape)} was taken for the bands: {reason}. "
-        notes.append(f"{note}Pass band_axis to choose.")
+        (unsure if reason == _GUESSED else notes).append(f"{note}Pass band_axis to choose.")
     elif band_axis in range(-3, 3):
         axis = band_axis % 3
     else:
@@ -270,7 +271,7 @@ def _read_bare_array(path: Path, *, variable: str | None, band_axis: int | None)
     axes = ["y", "x"]
     axes.insert(axis, "b")
     pixels = Pixels.of(replace(array, axes="".join(axes)))
-    return StoredScene(pixels=pixels, bands=bands, notes=tuple(notes))
+    return StoredScene(pixels=pixels, bands=bands, notes=tuple(notes), warnings=tuple(unsure))
 
 
 def _band_axis(array: Layer, n_centres: int | None) -> tuple[int, str]:
@@ -298,4 +299,4 @@ def _band_axis(array: Layer, n_centres: int | None) -> tuple[int, str]:
         return (0 if explained[0] == most else 2), "brightness changes most along it"
     if first != middle == last:
         return 0, "the other two axes are equally long"
-    return (0 if first < last else 2), "it is the shorter one"
+    return (0 if first < last else 2), _GUESSED

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _WHOLE = re.compile(r"\d{1,9}")
-_COORDINATES = ("x", "y")  # of a table of points, in the reference system of the scene
-_PLACES = (("longitude", "latitude"), ("lon", "lat"), ("long", "lat"), ("lng", "lat"), _COORDINATES)
+COORDINATES = ("x", "y")
+"""The columns of a table of points in the reference system of the scene."""
+DEGREES = (("longitude", "latitude"), ("lon", "lat"), ("long", "lat"), ("lng", "lat"))
+"""What the columns of points in WGS 84 are called."""
 _DRIVERS = {"GPKG", "ESRI Shapefile", "GeoJSON", "FlatGeobuf", "GML", "KML", "LIBKML"}
 _NAMES_OTHERS = (b"<OGR", b"gdal_streamed_alg")  # marks of formats that lead to other files
 
@@ -65,12 +67,18 @@ def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
         return LayerInfo(path.stem, "Point", len(points), list(columns), crs)
     _check_own(path)
     source = gdal_name(path)
-    layers = [str(name) for name, kind in pyogrio.list_layers(source) if kind is not None]
+    try:
+        layers = [str(name) for name, kind in pyogrio.list_layers(source) if kind is not None]
+    except pyogrio.errors.DataSourceError:
+        raise FileError(
+            f"{path} is damaged, or not a {path.suffix} file as its name says. Export it again."
+        ) from None
     name = layers[0] if layer is None and len(layers) == 1 else layer or ""
     if name not in layers:
         raise FileError(
             f"{path} has {len(layers)} layers with geometries: {', '.join(layers) or 'none'}. "
-            f"Choose one of them with variable=NAME{f' (got {layer!r})' if layer else ''}."
+            f"Choose one of them with variable=NAME{f' (got {layer!r})' if layer else ''}, or "
+            "export it into a file of its own."
         )
     info = pyogrio.read_info(source, layer=name, force_feature_count=True)
     if info["driver"] not in _DRIVERS:
@@ -100,10 +108,10 @@ def _table_of_points(path: Path) -> tuple[NDArray[Any], dict[str, NDArray[Any]],
     _check_own(path)
     columns = Table.read(path).columns
     written = {name.lower(): name for name in columns}
-    for x, y in _PLACES:
+    for x, y in (*DEGREES, COORDINATES):
         if {x, y} <= written.keys():
             points = shapely.points(*(_coordinates(columns.pop(written[name])) for name in (x, y)))
-            crs = None if (x, y) == _COORDINATES else CRS.from_epsg(4326)
+            crs = None if (x, y) == COORDINATES else CRS.from_epsg(4326)
             return points, {name: _numbers_if_all(one) for name, one in columns.items()}, crs
     raise FileError(
         f"{path} has no columns longitude and latitude (lon, lat), or x and y, that say where its "

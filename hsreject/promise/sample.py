@@ -27,6 +27,8 @@ from hsreject.files import existing, replacing
 from hsreject.io.grid import Grid, transformed
 from hsreject.io.spreadsheet import Table, number_in, write_csv
 from hsreject.io.vector import (
+    COORDINATES,
+    DEGREES,
     Features,
     append_points,
     is_known,
@@ -451,11 +453,18 @@ class _Table:
         self.points: NDArray[Any] | None = None
         if path.suffix.lower() == ".csv":
             self.columns = {name.lower(): cells for name, cells in Table.read(path).columns.items()}
-            if grid.crs is not None and {"longitude", "latitude"} <= set(self.columns):
+            there = [pair for pair in DEGREES if grid.crs is not None and self.has(*pair)]
+            if there:
                 self.crs = CRS.from_user_input(_WGS84)
-                self.points = shapely.points(self.numbers("longitude"), self.numbers("latitude"))
-            elif grid.georeferenced and {"x", "y"} <= set(self.columns):
-                self.points = shapely.points(self.numbers("x"), self.numbers("y"))
+            elif grid.georeferenced and self.has(*COORDINATES):
+                there = [COORDINATES]
+            elif not self.has("row", "column"):
+                raise FileError(
+                    f"{path} must have the columns longitude and latitude, x and y, or row and "
+                    f"column, to say where its points lie. It has: {', '.join(self.columns)}."
+                )
+            if there:
+                self.points = shapely.points(*map(self.numbers, there[0]))
         else:
             geometries, columns, crs = read_columns(path)
             if not set(shapely.get_type_id(geometries).tolist()) <= _POINTS:
@@ -470,6 +479,10 @@ class _Table:
                 self.points, self.crs = parts, crs
         if not len(next(iter(self.columns.values()), ())):
             raise FileError(f"{path} has no points, or no column with them.")
+
+    def has(self, *names: str) -> bool:
+        """Tell whether the file has all of these columns."""
+        return set(names) <= self.columns.keys()
 
     def column(self, name: str) -> NDArray[Any]:
         """Return a column, or say which ones there are."""
@@ -500,7 +513,7 @@ class _Table:
         was drawn from exactly this map and the numbers are near, they count.
         """
         places = self._by_number() if self.points is None else self._by_place(self.points)
-        if drawn_here and {"row", "column"} <= set(self.columns):
+        if drawn_here and self.has("row", "column"):
             drawn = self._by_number()
             places = np.where((np.abs(drawn - places) <= 2).all(axis=0), drawn, places)
         row, column = places
@@ -525,6 +538,11 @@ class _Table:
         grid, crs = self.grid, self.crs
         numbers = np.arange(len(points))
         stated = Features(points, numbers, numbers, grid.crs if crs is None else crs)
+        n_nowhere = int(np.count_nonzero(~np.isfinite(shapely.get_coordinates(points)).all(axis=1)))
+        if n_nowhere:
+            raise FileError(
+                f"{n_nowhere} of the {len(points)} points of {self.path} have no place."
+            )
         near, moved, notes = onto_grid(stated, grid, path=self.path)
         if crs is None and grid.crs is not None:
             notes += (f"{self.path.name} has no reference system: taken for that of the map.",)

@@ -14,6 +14,7 @@ from rasterio.transform import Affine
 
 import hsreject as hr
 from hsreject import schema
+from hsreject.errors import FileError, GuessWarning
 from hsreject.io.scene import mark_empty_bands
 from tests.io.writers import (
     ENVI_TYPES,
@@ -411,3 +412,17 @@ def test_pixels_beside_an_erdas_file(tmp_path: Path) -> None:
         pass
     assert (tmp_path / "scene.ige").stat().st_size > 8_200**2
     assert hr.open_scene(path)[:, :2, :2].values.max() == 0
+
+
+def test_an_empty_path_is_not_a_folder(tmp_path: Path, monkeypatch) -> None:
+    write_with_gdal(tmp_path / "scene.tif", random_cube("uint8", (2, 4, 5)))
+    monkeypatch.chdir(tmp_path)
+    for path in ("", " "):
+        with pytest.raises(FileError, match="empty"):
+            hr.open_scene(path)
+
+
+def test_a_guess_of_the_axis_that_the_values_do_not_support_is_said_aloud(tmp_path: Path) -> None:
+    np.save(tmp_path / "scene.npy", np.random.default_rng(0).random((6, 90, 200)))
+    with pytest.warns(GuessWarning, match="band_axis"):
+        assert hr.open_scene(tmp_path / "scene.npy").shape == (6, 90, 200)

@@ -181,7 +181,7 @@ def test_layers_must_be_chosen(tmp_path: Path, scene) -> None:
 
 def test_a_broken_vector_file(tmp_path: Path, scene) -> None:
     (tmp_path / "f.geojson").write_text("no features here")
-    with pytest.raises(FileError, match="cannot be read"):
+    with pytest.raises(FileError, match="damaged, or not"):
         hr.open_labels(tmp_path / "f.geojson", like=scene, attribute="code")
 
 

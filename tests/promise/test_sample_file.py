@@ -228,7 +228,7 @@ def test_strata_that_lost_their_size_are_refused(label, tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "word"),
-    [("", "no column"), ("row,column,reference\n", "no points"), ("row,reference\n1,2\n", "column"),
+    [("", "columns"), ("row,column,reference\n", "no points"), ("row,reference\n1,2\n", "column"),
      ("row,column,reference\n1,x,2\n", "numbers"), ("row,column,reference\n1,2.5,2\n", "whole"),
      ("row,column,reference\n1,nan,2\n", "whole"), ("row,column,reference\n1,inf,2\n", "whole"),
      ("row,column,reference\n1,2,3,4\n", "more cells")],
@@ -334,3 +334,26 @@ def test_a_spreadsheet_may_save_utf_16(label, tmp_path) -> None:
     sample = written(label, path)
     path.write_text(path.read_text(encoding="utf-8").replace(",", "\t"), encoding="utf-16")
     same_points(sample, hr.open_sample(path, label))
+
+
+def test_points_of_other_software_say_where_they_lie(label, tmp_path) -> None:
+    path = tmp_path / "sample.csv"
+    sample = written(label, path)
+    rows = [row | {"lon": row["longitude"], "lat": row["latitude"]} for row in rows_of(path)]
+    kept = ("id", "reference", "lon", "lat", "design")
+
+    def save(names) -> None:
+        with path.open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, names, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(rows)
+
+    save(kept)
+    same_points(sample, hr.open_sample(path, label))
+    rows[3]["lon"] = "nan"
+    save(kept)
+    with pytest.raises(FileError, match="1 of the 40 points"):
+        hr.open_sample(path, label)
+    save(("id", "reference", "design"))
+    with pytest.raises(FileError, match="longitude and latitude, x and y, or row and column"):
+        hr.open_sample(path, label)

@@ -221,10 +221,10 @@ def check_envi(raster: Raster, path: Path) -> None:
     """Raise when an ENVI header cannot hold a map, before anything is computed."""
     classes = {} if raster.categories is None else raster.categories.entries
     for name in [name for name, _ in classes.values()] or raster.band_names:
-        if re.search(r"[,{}\n]", name) or not (name.strip() or raster.categories is None):
+        if re.search(r"[,{}\n]", name):
             raise InputError(
                 f"An ENVI header cannot hold the name '{name}': commas and braces separate its "
-                "fields, and a class needs a name. Rename it, or write a GeoTIFF (.tif)."
+                "fields. Rename it, or write a GeoTIFF (.tif)."
             )
     if max(classes, default=0) > _MOST_ENVI:  # it names every value, and GDAL cuts long lists
         raise InputError(

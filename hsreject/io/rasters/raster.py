@@ -90,9 +90,12 @@ def _source(path: Path) -> _Source:
     reason = f"has no header beside it: looked for {names}"
     if header is not None:
         reason = f"does not hold the pixels that {header.name} beside it describes"
+    remedy = "Convert it to GeoTIFF, for example with gdal_translate; unpack it if it is packed."
+    if starts_with(path, HDF5, b"CDF"):
+        remedy = "NetCDF and HDF5 files are opened with open_scene or open_dataset."
     raise FileError(
-        f"{path} is not a raster (GeoTIFF, ERDAS Imagine, JPEG 2000, ENVI), and {reason}. If it is "
-        "packed, unpack it; HDF5 and NetCDF files are opened with open_scene or open_dataset."
+        f"{path} is not a raster that hsreject reads (GeoTIFF, ERDAS Imagine, JPEG 2000, ENVI), "
+        f"and {reason}. {remedy}"
     )
 
 

@@ -183,7 +183,7 @@ def test_parts_that_may_be_missing(tmp_path: Path) -> None:
 
 
 def test_labels_are_not_looked_for_in_products(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="HDF5 and NetCDF"):
+    with pytest.raises(FileError, match="opened with open_scene"):
         hr.open_labels(emit(tmp_path))
     image, described = write_enmap(tmp_path, np.ones((2, 3, 4), dtype="int16"))
     for path in (image, described):
