@@ -84,7 +84,7 @@ def test_joint_rejection_is_certified_along_its_operating_points() -> None:
 def test_one_sentence_each_for_the_promise_and_for_what_came_of_it(finished) -> None:
     result, folder = finished
     words, one = result["promise"].attrs, promise(result)
-    for number in ("90 %", "20 %", int(one["n_kept"]), int(one["n_wrong"])):
+    for number in ("90 %", "20 %", f"{int(one['n_kept']):,}", int(one["n_wrong"])):
         assert f" {number} " in words["statement"]
     page = (folder / "report.html").read_text()
     assert words["statement"] in page[: page.index("<section")]
