@@ -155,3 +155,16 @@ def test_several_data_files_are_named(tmp_path: Path) -> None:
         hr.open_scene(tmp_path / "scene.hdr")
     (tmp_path / "scene.img").write_bytes(b"shorter")
     assert hr.open_scene(tmp_path / "scene.hdr").attrs["source"] == "scene.dat"
+
+
+@pytest.mark.parametrize("interleave", ["bil", "bip", "bsq"])
+@pytest.mark.parametrize("stated", ["-3.4028235e+38", "0.1", "nan"])
+def test_float_nodata_counts_as_it_was_rounded(tmp_path: Path, interleave, stated) -> None:
+    values = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    values[:, 1] = np.float32(stated)
+    fields = {"data ignore value": stated}
+    path = write_envi(tmp_path, values, interleave=interleave, fields=fields)
+    for chunks in (None, "auto"):
+        missing = np.isnan(hr.open_scene(path, chunks=chunks).values)
+        assert missing[:, 1].all()
+        assert not missing[:, [0, 2]].any()

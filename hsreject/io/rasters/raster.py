@@ -328,6 +328,8 @@ def raster_layer(info: RasterInfo, *, masked: bool = False) -> Layer:
 
     8- and 16-bit integers with a mask become float32, wider ones float64, which hold them.
     """
+    if not masked and _is_raw(info):
+        return _raw_layer(info)
     with gdal():
         opened: Any = rioxarray.open_rasterio(
             info.name,
@@ -360,6 +362,28 @@ def _read_opened(variable: xr.Variable, key: tuple[slice, ...]) -> NDArray[Any]:
         return np.asarray(variable[key])
 
 
+def _is_raw(info: RasterInfo) -> bool:
+    """Tell whether a file is spectra and nothing else: GDAL takes 30 times as long to read them."""
+    plain = info.driver == "ENVI" and info.layout == "bip" and not info.has_mask
+    packed = info.header.get("file compression", "0") != "0"
+    return plain and not packed and not isinstance(info.path, RemotePath)
+
+
+def _raw_layer(info: RasterInfo) -> Layer:
+    """Return the spectra of an ENVI file, as its header places them."""
+    shape = (info.grid.height, info.grid.width, info.n_bands)
+    stored = info.dtype.newbyteorder(">" if info.header.get("byte order") == "1" else "<")
+    offset = int(info.header.get("header offset", "0"))
+    read = partial(_read_raw, info.path, stored, offset, shape)
+    return Layer(info.path, "", "yxb", shape, info.dtype, "ENVI bip", read, length=info.length)
+
+
+def _read_raw(
+    path: Path, dtype: np.dtype[Any], offset: int, shape: tuple[int, ...], key: tuple[slice, ...]
+) -> NDArray[Any]:
+    return np.array(np.memmap(path, dtype, "r", offset, shape)[key])
+
+
 def raster_pixels(
     info: RasterInfo,
     *,
@@ -370,7 +394,7 @@ def raster_pixels(
     """Return the pixels of a raster; `nodata` is a value that GDAL does not know of."""
     # GDAL compares floats with nodata as they were rounded, but overlooks it beside a mask in the
     # file and in 64-bit integers; comparing integers here takes half the memory, too
-    by_value = info.has_mask or info.dtype.kind in "iu"
+    by_value = info.has_mask or info.dtype.kind in "iu" or _is_raw(info)
     fill = info.nodata_values if by_value else None
     if info.nodata is None:
         fill = (nodata,) * info.n_bands
