@@ -199,9 +199,13 @@ def native_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def usable_nodata(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
-    """Return a nodata value if pixels of a type can have it."""
-    if nodata is None or dtype.kind == "f":
-        return nodata
+    """Return a nodata value if pixels of a type can have it, as it was rounded."""
+    if nodata is None:
+        return None
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            rounded = dtype.type(nodata)
+        return None if np.isinf(rounded) and not np.isinf(nodata) else nodata
     limits = np.iinfo(dtype)
     fits = nodata == np.round(nodata) and limits.min <= nodata <= limits.max
     return nodata if fits else None

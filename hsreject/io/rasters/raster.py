@@ -392,14 +392,11 @@ def raster_pixels(
     offset: NDArray[np.float64] | float = 0.0,
 ) -> Pixels:
     """Return the pixels of a raster; `nodata` is a value that GDAL does not know of."""
-    # GDAL compares floats with nodata as they were rounded, but overlooks it beside a mask in the
-    # file and in 64-bit integers; comparing integers here takes half the memory, too
-    by_value = info.has_mask or info.dtype.kind in "iu" or _is_raw(info)
-    fill = info.nodata_values if by_value else None
-    if info.nodata is None:
-        fill = (nodata,) * info.n_bands
-    masked = info.has_mask or (info.nodata is not None and not by_value)
-    return Pixels.of(raster_layer(info, masked=masked), gain=gain, offset=offset, fill=fill)
+    # GDAL overlooks nodata beside a mask in the file, in 64-bit integers, and where a text such as
+    # -3.4028235e+38 lies a little outside of what floats hold: it is compared here, in their type
+    fill = (nodata,) * info.n_bands if info.nodata is None else info.nodata_values
+    layer = raster_layer(info, masked=info.has_mask)
+    return Pixels.of(layer, gain=gain, offset=offset, fill=fill)
 
 
 def read_pixels(info: RasterInfo, *, chunks: Any = None) -> Any:
