@@ -3,7 +3,7 @@
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import dask
@@ -45,6 +45,23 @@ def test_writes_that_fail_half_way(tmp_path: Path, name, lazy) -> None:
     ):
         hr.write_map(array, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_no_limit_leaves_a_map_with_holes(tmp_path: Path, lazy) -> None:
+    """The last tiles of a map of 600 x 700 are only partly used."""
+    array = MAP.copy(data=da.from_array(MAP.values, chunks=(130, 700))) if lazy else MAP
+    for megabytes in np.arange(1.0, 9.0, 0.5):
+        path = tmp_path / f"{megabytes}.tif"
+        with (
+            dask.config.set(scheduler="synchronous"),
+            files_of_at_most(int(megabytes * 1e6)),
+            suppress(FileError),
+        ):
+            hr.write_map(array, path)
+        if path.exists():
+            np.testing.assert_array_equal(hr.open_map(path).values, MAP.values)
+    assert path.exists()  # the last one had room
 
 
 def test_a_file_that_is_cut_when_it_is_closed(tmp_path: Path) -> None:
