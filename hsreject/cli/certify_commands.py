@@ -52,7 +52,9 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
     ] = None,
     more: Annotated[
         int,
-        typer.Option(help="Add up to this many points to the sample, if its plan asks for them."),
+        typer.Option(
+            min=0, help="Add up to this many points to the sample, if its plan asks for them."
+        ),
     ] = 0,
     predicted: Predicted = None,
     out: Annotated[Path, new_folder("New folder for certificate, map and picture.")],
@@ -129,23 +131,13 @@ def _write_certificate(
     certificate: Certificate, inputs: Inputs, maps: list[xr.DataArray], folder: Path
 ) -> None:
     """Write certificate, tests, picture and, if there is one, the certified map."""
-    from dataclasses import astuple, fields
-
     from hsreject.io.maps import write_map
-    from hsreject.io.spreadsheet import write_csv
     from hsreject.plot import CertificateDisplay, new_row, save_figure
     from hsreject.plot.style import COLUMN_WIDTH
-    from hsreject.promise.climb import Look
     from hsreject.schema import LABEL_WITH_REJECTION, ZERO_MEANING
 
     certificate.write(folder / "certificate.json")
-    columns = ["class", *(field.name for field in fields(Look))]
-    of_classes = certificate.by_class or (certificate,)
-    tests = [(one.class_name, *astuple(test)) for one in of_classes for test in one.tests]
-    write_csv(folder / "tests.csv", columns, tests)
-    if certificate.by_class:
-        headings = ["class", "promised_error", "coverage", "labels", "wrong"]
-        write_csv(folder / "classes.csv", headings, certificate.rows())
+    certificate.write_tables(folder)
     display = CertificateDisplay(certificate)
     if inputs.confidence is not None:
         display = CertificateDisplay.of_map(certificate, **inputs._asdict())

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import warnings
-from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
+from dataclasses import KW_ONLY, asdict, astuple, dataclass, fields, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateError
 from hsreject import __version__, schema
 from hsreject.errors import FileError, HsrejectWarning, InputError
 from hsreject.files import existing, replacing
+from hsreject.io.spreadsheet import write_csv
 from hsreject.promise.climb import (
     Climb,
     Look,
@@ -217,6 +218,16 @@ class Certificate:
         with replacing(Path(path), overwrite=overwrite) as work:
             work.write_text(self.to_json(), encoding="utf-8")
         return Path(path)
+
+    def write_tables(self, folder: Path) -> None:
+        """Write `tests.csv` and, of a climb per class, `classes.csv` into a folder."""
+        promises = self.by_class or (self,)
+        tests = [(one.class_name, *astuple(test)) for one in promises for test in one.tests]
+        write_csv(folder / "tests.csv", ["class", *(field.name for field in fields(Look))], tests)
+        if self.by_class:
+            names = ("class_name", "max_error", "threshold", "coverage", "n_points", "n_errors")
+            rows = [[getattr(one, name) for name in names] for one in promises]
+            write_csv(folder / "classes.csv", names, rows)
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:

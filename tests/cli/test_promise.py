@@ -129,7 +129,9 @@ def test_a_climb_for_each_class_and_a_plan(capsys, files) -> None:
     said = capsys.readouterr().out
     assert "kept of the class" in said
     rows = list(csv.DictReader((files / "out/classes.csv").read_text().splitlines()))
-    assert [row["class"] for row in rows] == ["corn", "bare soil", "water"]
+    assert [row["class_name"] for row in rows] == ["corn", "bare soil", "water"]
+    promised = hr.Certificate.read(files / "out/certificate.json").by_class
+    assert [row["threshold"] for row in rows] == [str(one.threshold or "") for one in promised]
     assert call("sample", files / "label.tif", *on_map, "--plan", "--predicted",
                 files / "confidence.tif") == 0  # fmt: skip
     assert "800 labels" in capsys.readouterr().out
