@@ -66,12 +66,19 @@ class LookupTable:
         """Return the table that an array in sensor geometry refers to; None for others."""
         if not set(_PLACE) <= set(getattr(array, "coords", ())):
             return None
-        stated = json.loads(str(array.coords[LOOKUP_TABLE].values))
-        crs = CRS.from_wkt(stated["crs"]) if stated["crs"] else None
-        height, width = stated["shape"]
-        grid = Grid(height, width, Affine.from_gdal(*stated["transform"]), crs)
         rows, columns = (array.coords[name].values for name in (SENSOR_ROW, SENSOR_COLUMN))
-        return cls(as_path(stated["path"]), stated["names"], stated["kind"], grid, rows, columns)
+        try:
+            stated = json.loads(str(array.coords[LOOKUP_TABLE].values))
+            path, names, kind = as_path(stated["path"]), stated["names"], stated["kind"]
+            crs = CRS.from_wkt(stated["crs"]) if stated["crs"] else None
+            height, width = stated["shape"]
+            grid = Grid(height, width, Affine.from_gdal(*stated["transform"]), crs)
+        except (KeyError, TypeError, ValueError) as error:
+            raise FileError(
+                "The image is in sensor geometry, and another version of hsreject noted where its "
+                "lookup table is. Open the scene again, and make the image from it."
+            ) from error
+        return cls(path, names, kind, grid, rows, columns)
 
     def attach(self, array: xr.DataArray) -> xr.DataArray:
         """Return an image of these rows and columns with what leads back to the table."""
@@ -146,10 +153,10 @@ def located_table(
     rows: h5py.Dataset, columns: h5py.Dataset, grid: Located, layer: Layer, kind: str = "table"
 ) -> Located:
     """Return the table that an open product holds, if its map has a place."""
-    if rows.shape != columns.shape:
+    if rows.shape != columns.shape or rows.ndim != 2:
         raise FileError(
-            f"{layer.path}: the lookup table has {rows.shape} rows of the sensor and "
-            f"{columns.shape} columns. The file is damaged: download it again."
+            f"{layer.path}: the lookup table must have two axes (rows of the sensor: {rows.shape}, "
+            f"columns: {columns.shape}). The file is damaged: download it again."
         )
     if not isinstance(grid.place, Grid):
         return grid

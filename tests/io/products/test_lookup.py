@@ -242,3 +242,10 @@ def test_a_file_without_a_table_stays_in_sensor_geometry(tmp_path: Path) -> None
     with h5py.File(path) as file, rasterio.open(tmp_path / "map.tif") as written:
         assert written.crs is None
         np.testing.assert_array_equal(written.read(1), file["reflectance"][..., 0])
+
+
+@pytest.mark.parametrize("stated", ['{"file": "scene.nc", "grid": 1}', "scene.nc", "[1, 2]"])
+def test_a_table_that_another_version_noted_is_refused(emit: Path, tmp_path: Path, stated) -> None:
+    labels = sensor_labels(hr.open_scene(emit)).assign_coords(lookup_table=stated)
+    with pytest.raises(FileError, match="another version"):
+        hr.write_map(labels, tmp_path / "map.tif")
