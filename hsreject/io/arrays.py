@@ -177,6 +177,32 @@ def _hdf5(source: Any) -> h5py.File:
     return h5py.File(source, "r", locking="best-effort")
 
 
+def check_hdf5(path: Path) -> None:
+    """Raise where HDF5 would read for ever, or make room for texts longer than the file."""
+    if isinstance(path, RemotePath):  # of which only a little is read
+        check_heaps(path, n_bytes=2**18)
+        return
+    check_heaps(path)
+    length = path.stat().st_size
+
+    def check_texts(name: str, entry: Any) -> None:
+        # an entry of variable length is kept as its length, and where it is
+        if isinstance(entry, h5py.Dataset) and _is_variable(entry) and entry.id.get_offset():
+            layout = np.dtype([("length", "<u4"), ("address", "V12")])
+            texts = np.fromfile(path, layout, entry.size, offset=entry.id.get_offset())
+            if np.any(texts["length"] > length):
+                raise FileError(f"{path} is damaged: '{name}' claims to be longer than the file.")
+
+    with open_hdf5(path) as file:
+        file.visititems(check_texts)
+
+
+def _is_variable(dataset: h5py.Dataset) -> bool:
+    kind = dataset.id.get_type()  # numpy has no type for some of them
+    texts = isinstance(kind, h5py.h5t.TypeStringID) and kind.is_variable_str()
+    return texts or isinstance(kind, h5py.h5t.TypeVlenID)
+
+
 def check_own(dataset: h5py.Dataset, path: Path) -> None:
     """Raise if the values of an array lie in another file: a stranger's could name any of yours."""
     if dataset.external or dataset.is_virtual:
@@ -245,6 +271,7 @@ class Pixels:
     fill: tuple[float | None, ...]  # the value that means no data
     fill_in_all: bool = False  # whether a pixel lacks data only where all bands have that value
     masks: tuple[Mask, ...] = ()  # where else there is no data
+    more_fills: tuple[float, ...] = ()  # other values that mean no data, in all bands
 
     @classmethod
     def of(
@@ -255,6 +282,7 @@ class Pixels:
         fill: tuple[float | None, ...] | float | None = None,
         fill_in_all: bool = False,
         masks: tuple[Mask, ...] = (),
+        more_fills: tuple[float, ...] = (),
     ) -> Pixels:
         """Return the pixels of all bands of some layers; a single number is for all bands."""
         n_bands = sum(layer.shape[0] for layer in layers)
@@ -273,7 +301,8 @@ class Pixels:
         stored = np.result_type(*(native_type(layer.dtype) for layer in layers))
         fills = fill if isinstance(fill, tuple) else (fill,) * n_bands
         usable = tuple(usable_nodata(value, stored) for value in fills)
-        return cls(layers, np.arange(n_bands), scale[0], scale[1], usable, fill_in_all, masks)
+        order = np.arange(n_bands)
+        return cls(layers, order, scale[0], scale[1], usable, fill_in_all, masks, more_fills)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -366,7 +395,14 @@ class Pixels:
                 block[:, some, across] = values[..., across]
 
     def _lacking(self, stored: NDArray[Any], places: NDArray[np.intp]) -> NDArray[np.bool_] | None:
-        """Return where bands have the value that means no data."""
+        """Return where bands have a value that means no data."""
+        lacking = self._filled(stored, places)
+        for value in self.more_fills:
+            also = stored == stored.dtype.type(value)
+            lacking = also if lacking is None else lacking | also
+        return lacking
+
+    def _filled(self, stored: NDArray[Any], places: NDArray[np.intp]) -> NDArray[np.bool_] | None:
         fills = [self.fill[place] for place in places]
         if len(set(fills)) == 1:
             return None if fills[0] is None else stored == stored.dtype.type(fills[0])

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import h5netcdf
-import h5py
 import numpy as np
 import xarray as xr
 from dask.base import is_dask_collection
@@ -17,8 +16,8 @@ from xarray.backends import H5NetCDFStore
 
 from hsreject import schema
 from hsreject.errors import FileError, InputError
-from hsreject.files import check_heaps, existing, reading, replacing
-from hsreject.io.arrays import check_claim, open_hdf5, unread
+from hsreject.files import existing, reading, replacing
+from hsreject.io.arrays import check_claim, check_hdf5, unread
 from hsreject.io.grid import Grid
 
 _GRID_MAPPING = "spatial_ref"
@@ -179,7 +178,7 @@ def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset
     """
     file = existing(path)
     with reading(file):
-        _check(file)
+        check_hdf5(file)
         stored = xr.open_dataset(file, **_AS_STORED)
     dataset = _as_written(stored, file)
     return dataset if chunks is None else dataset.chunk(chunks)
@@ -200,28 +199,11 @@ def open_tree(path: str | PathLike[str]) -> xr.DataTree:
     """
     file = existing(path)
     with reading(file):
-        _check(file)
+        check_hdf5(file)
         tree = xr.open_datatree(file, **_AS_STORED)
     for node in tree.subtree:
         node.dataset = _as_written(node.to_dataset(inherit=False), file)
     return tree
-
-
-def _check(path: Path) -> None:
-    """Raise where HDF5 would read for ever, or make room for texts longer than the file."""
-    check_heaps(path)
-    length = path.stat().st_size
-
-    def check_texts(name: str, entry: Any) -> None:
-        # an entry of variable length is kept as its length, and where it is
-        if isinstance(entry, h5py.Dataset) and entry.dtype.kind == "O" and entry.id.get_offset():
-            layout = np.dtype([("length", "<u4"), ("address", "V12")])
-            texts = np.fromfile(path, layout, entry.size, offset=entry.id.get_offset())
-            if np.any(texts["length"] > length):
-                raise FileError(f"{path} is damaged: '{name}' claims to be longer than the file.")
-
-    with open_hdf5(path) as file:
-        file.visititems(check_texts)
 
 
 def _as_written(stored: xr.Dataset, path: Path) -> xr.Dataset:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import h5py
 
 from hsreject.errors import FileError
-from hsreject.files import check_heaps, starts_with
-from hsreject.io.arrays import HDF5, StoredScene, open_hdf5
+from hsreject.files import starts_with
+from hsreject.io.arrays import HDF5, StoredScene, check_hdf5, open_hdf5
 from hsreject.io.products import aviris, desis, emit, enmap, neon, pace, prisma, tanager
 from hsreject.io.products.cube import describe_cube
 from hsreject.io.rasters.raster import gdal
-from hsreject.io.remote import RemotePath, is_store
+from hsreject.io.remote import is_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,10 +41,8 @@ def read_product(path: Path, *, variable: str | None, band_axis: int | None) -> 
         with gdal():
             return enmap.describe(path) if enmap.recognise(path) else desis.describe(path)
     if in_hdf5:
-        check_heaps(path, n_bytes=2**18 if isinstance(path, RemotePath) else 2**24)
-        with open_hdf5(path) as file:
-            scenes = (describe(file) for describe in HDF5_FAMILIES if variable is None)
-            scene = next((scene for scene in scenes if scene is not None), None)
+        check_hdf5(path)
+        scene = _scene_of_family(path, variable)
         if scene is not None:
             linked = [one.path for one in scene.pixels.layers if one.path != path.absolute()]
             if linked:
@@ -54,3 +52,19 @@ def read_product(path: Path, *, variable: str | None, band_axis: int | None) -> 
                 )
             return scene
     return describe_cube(path.absolute(), variable, band_axis)
+
+
+def _scene_of_family(path: Path, variable: str | None) -> StoredScene | None:
+    """Return the scene of a family, if `variable` is None or names its array; else None."""
+    try:
+        with open_hdf5(path) as file:
+            scenes = (describe(file) for describe in HDF5_FAMILIES)
+            scene = next((scene for scene in scenes if scene is not None), None)
+    except FileError:
+        if variable is None:
+            raise
+        return None  # what a family misses does not matter to another array
+    if scene is None or variable is None:
+        return scene
+    ending = f"/{variable.strip('/')}"
+    return scene if all(layer.name.endswith(ending) for layer in scene.pixels.layers) else None
