@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hsreject.io.arrays import Mask, StoredScene
-from hsreject.io.products.layout import files_beside, quality_layer, unscaled
+from hsreject.io.products.layout import files_beside, quality_layer, undescribed, unscaled
 from hsreject.io.rasters.raster import raster_info, read_raster_scene
 
 if TYPE_CHECKING:
@@ -28,16 +28,18 @@ _COVERED, _SNOW = (0, 3, 4, 5, 6), (2,)  # bands of the quality: shadow, haze, c
 
 def recognise(path: Path) -> bool:
     """Tell whether a file is the image, the header or the description of a DESIS scene."""
-    return {_IMAGE, _HEADER} <= set(_parts(path))
+    return _IMAGE in _parts(path)
 
 
 def describe(path: Path) -> StoredScene:
-    """Return the description of a DESIS scene, given any of its files."""
+    """Return the description of a DESIS scene, given any of its files.
+
+    An image whose header is missing is opened as any raster, with a warning.
+    """
     parts = _parts(path)
     image = parts[_IMAGE].absolute()
-    info = raster_info(image, header=parts[_HEADER])
+    info = raster_info(image, header=parts.get(_HEADER))
     scene = read_raster_scene(info, usual_nodata=-32768.0)
-    masks: tuple[Mask, ...] = ()
     notes = scene.notes
     if _QUALITY in parts:
         layer, notes_on_quality = quality_layer(parts[_QUALITY], info, n_bands=8)
@@ -45,15 +47,15 @@ def describe(path: Path) -> StoredScene:
         if layer is not None:
             covered = Mask("QL_QUALITY-2 (shadow, haze, cloud)", layer, _COVERED)
             masks = covered, Mask("QL_QUALITY-2 (snow)", layer, _SNOW, spared="snow")
+            scene = replace(scene, pixels=replace(scene.pixels, masks=masks))
+    warnings: tuple[str, ...] = ()
+    if _HEADER not in parts:
+        warnings = undescribed(image, scene, "a DESIS", "SPECTRAL_IMAGE.hdr")
+    elif info.dtype.kind in "iu" and not scene.pixels.scaled:
+        warnings = (unscaled(image, "reflectance"),)
     level = re.search(r"L\d[A-D]", image.name)
-    raw = info.dtype.kind in "iu" and not scene.pixels.scaled
-    return replace(
-        scene,
-        product=f"DESIS {level[0] if level else 'L2A'}",
-        pixels=replace(scene.pixels, masks=masks),
-        warnings=(unscaled(image, "reflectance"),) if raw else (),
-        notes=notes,
-    )
+    product = f"DESIS {level[0] if level else 'L2A'}"
+    return replace(scene, product=product, notes=notes, warnings=warnings)
 
 
 def _parts(path: Path) -> dict[str, Path]:

@@ -22,7 +22,7 @@ import numpy as np
 from hsreject.errors import FileError
 from hsreject.files import reading
 from hsreject.io.arrays import Mask, Pixels, StoredScene
-from hsreject.io.products.layout import files_beside, quality_layer
+from hsreject.io.products.layout import files_beside, quality_layer, undescribed
 from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer, read_raster_scene
 from hsreject.io.wavelengths import nanometres
 
@@ -38,6 +38,7 @@ _METADATA = re.compile(r"(.*)METADATA\.XML")
 _QUALITY = re.compile(
     rf"(.*)QL_QUALITY_(CLASSES|CLOUD|CLOUDSHADOW|HAZE|CIRRUS|SNOW)(?:_COG)?{_ENDING}"
 )
+_AS_DOWNLOADED = ("", "_COG")  # what the name of an image has after SPECTRAL_IMAGE
 _SCENE = re.compile(r"DT\d{10}_\d{8}T\d{6}Z_\d{3}")  # what all names of a scene have in them
 _VALUES: dict[str, tuple[int, ...]] = {
     "CLASSES": (0, 3),  # background; 1 is land, 2 is water
@@ -67,54 +68,53 @@ def describe(path: Path) -> StoredScene:
     by_metadata = _METADATA.fullmatch(path.name.upper()) is not None
     info = raster_info((_image_of(path) if by_metadata else path).absolute())
     described = path if by_metadata else _metadata_of(info)
+    usual_nodata = -32768.0 if info.dtype == np.int16 else None
     if described is None:
-        return _undescribed(path, read_raster_scene(info))
+        scene = read_raster_scene(info, usual_nodata=usual_nodata)
+        return replace(scene, warnings=undescribed(path, scene, "an EnMAP", "METADATA.XML"))
     detector = _parts(info.path)[1]
     level = re.search(r"L\d[A-C]", info.path.name)
     masks, notes = _masks(info)
+    stated = [
+        _numbers(described, f"bandCharacterisation/bandID/{name}")
+        for name in ("wavelengthCenterOfBand", "GainOfBand", "OffsetOfBand", "FWHMOfBand")
+    ]
     # the bands of SWIR come after those of VNIR
     part = {"": slice(None), "VNIR": slice(info.n_bands), "SWIR": slice(-info.n_bands, None)}
-    centre, gain, offset, width = (
-        _numbers(described, f"bandCharacterisation/bandID/{name}")[part[detector]]
-        for name in ("wavelengthCenterOfBand", "GainOfBand", "OffsetOfBand", "FWHMOfBand")
-    )
+    centre, gain, offset, width = (values[part[detector]] for values in stated)
     if not (centre.size and gain.size and offset.size):
         raise FileError(
             f"{described} does not describe an EnMAP scene: it lacks wavelengths, gains or offsets "
             "of bands (bandCharacterisation). Download it again."
         )
+    if centre.size != info.n_bands:
+        raise FileError(
+            f"{described} describes {stated[0].size} bands, but {info.path.name} has "
+            f"{info.n_bands}. Open the image that was downloaded with it; one with other bands "
+            "opens from a folder of its own, without scale and wavelengths."
+        )
+    beside = info.path if by_metadata else described
+    notes = [f"{beside.name}, found beside, belongs to it.", *notes]
+    scaled = info.dtype.kind != "f"
+    if not scaled:
+        notes.append(f"{info.path.name} holds floats: not scaled as {described.name} says.")
     bands = nanometres(centre, "nm", width if width.size else None)
     # bands without any data do not vary
     spread = _numbers(described, "bandStatistics/bandID/stdDeviation")
     good = spread != 0 if spread.size and not detector else None
-    beside = info.path if by_metadata else described
     return StoredScene(
         product=f"EnMAP {level[0] if level else 'L2A'} {detector}".strip(),
         pixels=Pixels.of(
             raster_layer(info),
-            fill=-32768.0 if info.nodata is None and info.dtype == np.int16 else info.nodata,
-            gain=gain,
-            offset=offset,
+            fill=usual_nodata if info.nodata is None else info.nodata,
+            gain=gain if scaled else 1.0,
+            offset=offset if scaled else 0.0,
             masks=masks,
         ),
         bands=replace(bands, good=good),
         place=info.grid,
-        notes=(f"{beside.name}, found beside, belongs to it.", *notes),
+        notes=tuple(notes),
     )
-
-
-def _undescribed(path: Path, scene: StoredScene) -> StoredScene:
-    """Return a scene with a warning of what it lacks without its description."""
-    lacks = []
-    if scene.pixels.layers[0].dtype.kind in "iu" and not scene.pixels.scaled:
-        lacks.append("scale (its values are the numbers in the file, of L2A 10000 x reflectance)")
-    if scene.bands.wavelength is None:
-        lacks.append("wavelengths")
-    warning = (
-        f"{path.name} has the name of an EnMAP image, but no METADATA.XML that fits is beside it: "
-        f"it has no {', no '.join(lacks)} and no masks. Put the METADATA.XML into its folder."
-    )
-    return replace(scene, warnings=(warning,) if lacks else ())
 
 
 def _image_of(described: Path) -> Path:
@@ -124,6 +124,7 @@ def _image_of(described: Path) -> Path:
     same = [(file, parts) for file, parts in images if parts[1] == prefix]
     same = same or (images if len(images) == 1 else [])
     whole = [file for file, parts in same if not parts[2]]
+    plain = [file for file, parts in same if not parts[2] and parts[3] in _AS_DOWNLOADED]
     if same and not whole:
         raise FileError(
             f"{described} belongs to an EnMAP L1B product, whose two detectors do not see the same "
@@ -134,7 +135,10 @@ def _image_of(described: Path) -> Path:
             f"{described} describes an EnMAP scene, but its image *-SPECTRAL_IMAGE.TIF is not "
             "beside it. Put both into one folder."
         )
-    return min(whole, key=lambda file: (len(file.name), file.name))
+    if len(whole) > 1 and not plain:
+        names = ", ".join(file.name for file in whole)
+        raise FileError(f"{described} has several images beside it: {names}. Open one of them.")
+    return min(plain or whole, key=lambda file: (len(file.name), file.name))
 
 
 def _metadata_of(info: RasterInfo) -> Path | None:
@@ -142,7 +146,7 @@ def _metadata_of(info: RasterInfo) -> Path | None:
     prefix, detector, rest = _parts(info.path)
     there = files_beside(info.path, _METADATA)
     same = [file for file, parts in there if parts[1] == prefix]
-    if same and (detector or rest in {"", "_COG"}):  # as it was downloaded
+    if same and (detector or rest in _AS_DOWNLOADED):
         return same[0]
     scene = _SCENE.search(info.path.name.upper())
     fitting = same or [file for file, parts in there if scene is None or scene[0] in parts[1]]

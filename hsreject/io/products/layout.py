@@ -13,7 +13,7 @@ from affine import Affine
 from rasterio.crs import CRS
 from rasterio.errors import CRSError
 
-from hsreject.io.arrays import Layer
+from hsreject.io.arrays import Layer, StoredScene, usable_nodata
 from hsreject.io.grid import Grid
 from hsreject.io.lookup import Located
 from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer
@@ -93,14 +93,18 @@ def stated_bands(lists: Mapping[str, Any], *, unit: str = "") -> BandInfo:
 
 
 def stated_values(owner: Any, *, fill: float | None = None) -> dict[str, Any]:
-    """Return what an array says of its values the CF way: fill, gain and offset.
+    """Return what an array says of its values the CF way: fills, gain and offset.
 
     `fill` is what usually means no data in such files, where one does not say.
     """
-    stated = maybe_number(attribute(owner, *_FILLS))
+    stated = (value for name in _FILLS for value in numbers(attribute(owner, name)).tolist())
+    usable = dict.fromkeys(v for v in stated if usable_nodata(v, owner.dtype) is not None)
+    # all of them mean no data, but NaN does so by itself
+    fills = [value for value in usable if not np.isnan(value)] or [*usable] or [fill]
     gain = maybe_number(attribute(owner, "scale_factor"))
     return {
-        "fill": fill if stated is None else stated,
+        "fill": fills[0],
+        "more_fills": tuple(fills[1:]),
         "gain": 1.0 if gain is None else gain,
         "offset": maybe_number(attribute(owner, "add_offset")) or 0.0,
     }
@@ -108,7 +112,11 @@ def stated_values(owner: Any, *, fill: float | None = None) -> dict[str, Any]:
 
 def located(shape: tuple[int, ...], transform: Affine | None, crs: str | float | None) -> Located:
     """Return the grid of rows and columns, the last of `shape`; `crs` as text or EPSG code."""
-    if transform is None or not (np.isfinite(transform[:6]).all() and transform.determinant):
+    if (
+        len(shape) < 2
+        or transform is None
+        or not (np.isfinite(transform[:6]).all() and transform.determinant)
+    ):
         return Located(None, ("The place of the pixels on a map is not understood: not used.",))
     try:
         with rasterio.Env():  # else GDAL complains on the screen
@@ -137,9 +145,12 @@ def quality_layer(
 ) -> tuple[Layer | None, tuple[str, ...]]:
     """Return a quality layer beside an image, if it lies on its pixels, and what to note."""
     info = raster_info(path.absolute())
-    if info.grid.same_as(image.grid) and info.n_bands >= n_bands:
-        return raster_layer(info), ()
-    return None, (f"{path.name} does not lie on the pixels of the image: not used.",)
+    if not info.grid.same_as(image.grid):
+        return None, (f"{path.name} does not lie on the pixels of the image: not used.",)
+    if info.n_bands < n_bands:
+        few = f"{path.name} has {info.n_bands} bands, {n_bands} are needed: not used."
+        return None, (few,)
+    return raster_layer(info), ()
 
 
 def unscaled(path: Path, what: str) -> str:
@@ -147,4 +158,21 @@ def unscaled(path: Path, what: str) -> str:
     return (
         f"{path.name} does not say how its values are scaled: they are the numbers in the file, "
         f"not {what}."
+    )
+
+
+def undescribed(path: Path, scene: StoredScene, kind: str, description: str) -> tuple[str, ...]:
+    """Return the warning of what an image lacks because its description is not beside it."""
+    lacks = []
+    if scene.pixels.layers[0].dtype.kind in "iu" and not scene.pixels.scaled:
+        lacks.append("scale (its values are the numbers in the file, of L2A 10000 x reflectance)")
+    if scene.bands.wavelength is None:
+        lacks.append("wavelengths")
+    if not lacks:
+        return ()
+    if not scene.pixels.masks:
+        lacks.append("masks")
+    return (
+        f"{path.name} has the name of {kind} image, but no {description} that fits is beside it: "
+        f"it has no {', no '.join(lacks)}. Put the {description} into its folder.",
     )

@@ -8,7 +8,8 @@ The layout::
     attributes Band_Window_{1, 2}_Nanometers of /{SITE}/Reflectance: where bands are bad
 
 Radiance since 2021 is kept in two arrays, /{SITE}/Radiance/{RadianceIntegerPart,
-RadianceDecimalPart}: radiance = integer part + decimal part / 50000.
+RadianceDecimalPart}: radiance = integer part + decimal part / 50000. No data is where the integer
+part has its Data_Ignore_Value, usually 255 in bytes, or is negative.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 from affine import Affine
 
 from hsreject.errors import FileError
-from hsreject.io.arrays import Layer, Pixels, StoredScene
+from hsreject.io.arrays import Layer, Pixels, StoredScene, native_type, usable_nodata
 from hsreject.io.lookup import Located
 from hsreject.io.products import layout
 from hsreject.io.products.layout import attribute, child, maybe_number, numbers, text
@@ -49,38 +50,48 @@ def describe(file: h5py.File) -> StoredScene | None:
     layer = Layer.of_hdf5(dataset, "yxb")
     divisor = maybe_number(attribute(dataset, "Scale_Factor", "Scale"))
     gain = 1 / divisor if divisor else None
+    usual = 255.0 if dataset.dtype == np.uint8 else -9999.0
+    values = layout.stated_values(dataset, fill=usual)
+    fills = (values["fill"], *values["more_fills"])
+    attrs = {}
     if dataset.name.endswith("IntegerPart"):
-        layer, gain = _in_two_parts(layer, Layer.of_hdf5(group[f"{what}DecimalPart"], "yxb")), 1.0
+        decimals = Layer.of_hdf5(group[f"{what}DecimalPart"], "yxb")
+        nodata = usable_nodata(fills[0], layer.dtype)
+        attrs = {"type_in_file": str(native_type(layer.dtype)), "nodata_in_file": nodata}
+        layer, fills, gain = _in_two_parts(layer, decimals, fills), (None,), 1.0
     elif layer.dtype.kind == "f":  # true already
         gain = gain or 1.0
     bands = layout.stated_bands(group.get("Metadata/Spectral_Data", {}))
     place, notes = _located(group, layer)
-    fill = layout.stated_values(dataset, fill=-9999.0)["fill"]
     return StoredScene(
         product=f"NEON AOP {what.lower()}",
-        pixels=Pixels.of(layer, fill=fill, gain=gain or 1.0),
+        pixels=Pixels.of(layer, fill=fills[0], more_fills=fills[1:], gain=gain or 1.0),
         bands=replace(bands, good=_good(group, bands.wavelength)),
         place=place,
+        attrs=attrs,
         notes=notes,
         warnings=() if gain else (layout.unscaled(layer.path, what.lower()),),
     )
 
 
-def _in_two_parts(whole: Layer, decimals: Layer) -> Layer:
+def _in_two_parts(whole: Layer, decimals: Layer, fills: tuple[float, ...]) -> Layer:
     if whole.stored_shape != decimals.stored_shape:
         raise FileError(
             f"{whole.path}: the integer part has {whole.stored_shape} values, the decimal part "
             f"{decimals.stored_shape}. The file is damaged: download it again."
         )
-    joined = partial(_read_joined, whole, decimals)
+    joined = partial(_read_joined, whole, decimals, fills)
     return replace(whole, dtype=np.dtype("float32"), read_part=joined)
 
 
-def _read_joined(whole: Layer, decimals: Layer, key: tuple[slice, ...]) -> NDArray[np.float32]:
-    """Read radiance from its two parts; no data, which is negative, stays as it is."""
+def _read_joined(
+    whole: Layer, decimals: Layer, fills: tuple[float, ...], key: tuple[slice, ...]
+) -> NDArray[np.float32]:
+    """Read radiance from its two parts, NaN where it has no data."""
     integer = whole.part(key)
-    radiance = np.where(integer < 0, integer, integer + decimals.part(key) / _DECIMALS)
-    return radiance.astype(np.float32)
+    radiance = (integer + decimals.part(key) / _DECIMALS).astype(np.float32)
+    radiance[(integer < 0) | np.isin(integer, fills)] = np.nan
+    return radiance
 
 
 def _good(group: h5py.Group, centre: NDArray[np.float64] | None) -> NDArray[np.bool_] | None:

@@ -91,6 +91,25 @@ def enmap_of_another_size(folder: Path) -> Path:
     return image
 
 
+def text_that_is_too_long(folder: Path) -> Path:
+    path = write_neon(folder / "n.h5", np.ones((2, 3, 4), dtype="int16"), code="32633")
+    with h5py.File(path) as file:
+        place = file["ABBY/Reflectance/Metadata/Coordinate_System/EPSG Code"].id.get_offset()
+    with path.open("r+b") as stream:
+        stream.seek(place)
+        stream.write((2**27).to_bytes(4, "little"))
+    return path
+
+
+def attribute_that_is_too_long(folder: Path) -> Path:
+    path = write_neon(folder / "n.h5", np.ones((2, 3, 4), dtype="int16"))
+    stored = path.read_bytes()
+    entry = len("Nanometers").to_bytes(4, "little") + stored.find(b"GCOL").to_bytes(8, "little")
+    assert stored.count(entry) == 1
+    path.write_bytes(stored.replace(entry, (2**27).to_bytes(4, "little") + entry[4:]))
+    return path
+
+
 CASES = {
     "the mask of EMIT": (
         lambda folder: write_emit_mask(folder / "m.nc", np.ones((1, 2, 2)), ["Cloud flag"]),
@@ -104,11 +123,17 @@ CASES = {
     "PRISMA L2B": (lambda folder: prisma(folder, "L2B"), "L2D"),
     "another product": (lambda folder: own(folder, cube=np.ones((2, 3, 4))), r"cube \(2 x 3 x 4\)"),
     "no cube": (lambda folder: own(folder, map=np.ones((2, 3))), "open_dataset"),
+    "a flat lookup table": (
+        lambda folder: write_emit(folder / "e.nc", CUBE, (np.ones(4), np.ones(4))),
+        "lookup table must have two axes",
+    ),
+    "a long text": (text_that_is_too_long, "claims"),
+    "a long attribute": (attribute_that_is_too_long, "claims"),
     "EnMAP without image": (enmap_without_image, "SPECTRAL_IMAGE"),
     "EnMAP L1B": (enmap_of_two_detectors, "L1B"),
     "EnMAP without bands": (lambda folder: enmap_described_as(folder, "<a/>"), "wavelength"),
     "EnMAP in pieces": (lambda folder: enmap_described_as(folder, "<a><b>"), "XML"),
-    "EnMAP of another size": (enmap_of_another_size, "2 .* for 3 bands"),
+    "EnMAP of another size": (enmap_of_another_size, "2 bands, but .* has 3"),
 }
 
 

@@ -14,7 +14,7 @@ import xarray as xr
 from affine import Affine
 
 import hsreject as hr
-from hsreject.errors import GuessWarning, InputError
+from hsreject.errors import FileError, GuessWarning, InputError
 from hsreject.io.grid import Grid
 from tests.io.products.writers import (
     FILL,
@@ -355,6 +355,42 @@ def test_one_detector_of_enmap_has_its_own_bands(tmp_path: Path) -> None:
         assert detector in cube.attrs["product"]
 
 
+@pytest.mark.parametrize("suffix", [".TIF", ".BSQ"])
+def test_what_enmap_calls_no_data_is_so_without_its_description(
+    tmp_path: Path, suffix: str
+) -> None:
+    image, described = write_enmap(tmp_path, with_hole(COUNTS, -32768), nodata=None)
+    described.unlink()
+    name = image.with_suffix(suffix)
+    if suffix == ".BSQ":
+        with rasterio.open(image) as file:
+            rasterio.shutil.copy(file, name, driver="ENVI")
+    with pytest.warns(GuessWarning, match="scale"):
+        cube = hr.open_scene(name)
+    np.testing.assert_array_equal(cube.values, with_hole(COUNTS.astype("float32"), np.nan))
+    assert cube.attrs["nodata_in_file"] == -32768
+
+
+def test_an_image_of_enmap_that_is_float_keeps_its_values(tmp_path: Path) -> None:
+    image, described = write_enmap(tmp_path, with_hole(CUBE, FILL), nodata=FILL)
+    for path in (image, described):
+        cube = hr.open_scene(path)
+        check(cube, CUBE, fwhm=6.5)
+        assert "holds floats" in " ".join(cube.attrs["guesses"])
+        assert "scaling" not in cube.attrs
+
+
+def test_enmap_with_several_images_is_not_guessed(tmp_path: Path) -> None:
+    image, described = write_enmap(tmp_path, with_hole(COUNTS, -32768))
+    for part in ("a", "b"):
+        write_tiff(image.with_name(f"{image.stem}_{part}.TIF"), COUNTS)
+    check(hr.open_scene(described), CUBE, fwhm=6.5)  # as it was downloaded
+    image.unlink()
+    for path in (described, tmp_path):
+        with pytest.raises(FileError, match=r"IMAGE_a\.TIF, .*IMAGE_b\.TIF"):
+            hr.open_scene(path)
+
+
 @pytest.mark.parametrize("product", ["EnMAP", "DESIS"])
 def test_a_quality_layer_that_lies_elsewhere_is_not_used(tmp_path: Path, product: str) -> None:
     if product == "EnMAP":
@@ -388,7 +424,29 @@ def test_what_desis_sees_no_ground_of_has_no_data(tmp_path: Path) -> None:
     assert not np.isnan(hr.open_scene(path, masks=False).values).any()
 
 
+def test_a_quality_layer_of_desis_with_too_few_bands_is_called_so(tmp_path: Path) -> None:
+    path, *_ = write_desis(tmp_path, COUNTS, quality=np.ones((7, ROWS, COLUMNS)))
+    assert "7 bands, 8 are needed" in " ".join(hr.open_scene(path).attrs["guesses"])
+
+
 # What a file should say and does not.
+
+
+@pytest.mark.parametrize("given", [0, 2])
+def test_desis_without_its_header_is_called_so(tmp_path: Path, given: int) -> None:
+    quality = np.zeros((10, ROWS, COLUMNS))
+    quality[0, 0, 0] = 1
+    counts = with_hole(COUNTS, -32768)
+    files = write_desis(tmp_path, counts, quality=quality)
+    files[1].unlink()
+    with pytest.warns(GuessWarning, match=r"no scale .*, no wavelengths\. .*\.hdr"):
+        cube = hr.open_scene(files[given])
+    expected = with_hole(COUNTS.astype("float32"), np.nan)
+    expected[:, 0, 0] = np.nan
+    np.testing.assert_array_equal(cube.values, expected)
+    next(tmp_path.glob("*QL_QUALITY*")).unlink()
+    with pytest.warns(GuessWarning, match="no masks"):
+        hr.open_scene(files[given])
 
 
 def test_numbers_without_a_scale_are_called_so(tmp_path: Path) -> None:
@@ -427,26 +485,111 @@ def test_masks_of_tanager_of_another_size_are_noted(tmp_path: Path) -> None:
     assert "beta_cloud_mask" in " ".join(cube.attrs["guesses"])
 
 
-def test_radiance_of_neon_in_two_parts(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "decimal_type", "nodata", "stated"),
+    [
+        ("int32", "int32", -9999, True),
+        ("int16", "int32", -9999, False),
+        ("uint8", "uint16", 255, True),
+        ("uint8", "uint16", 255, False),
+        ("uint16", "uint16", 65535, True),
+    ],
+)
+def test_radiance_of_neon_in_two_parts(
+    tmp_path: Path,
+    dtype: str,
+    decimal_type: str,
+    nodata: int,
+    stated: bool,  # noqa: FBT001
+) -> None:
     path = write_neon(tmp_path / "n.h5", COUNTS)
-    values = np.random.default_rng(4).uniform(0, 300, (BANDS, ROWS, COLUMNS))
+    values = np.random.default_rng(4).uniform(0, 250, (BANDS, ROWS, COLUMNS))
     whole, decimals = np.floor(values), np.round(50_000 * (values % 1))
-    whole[:, 0, 0] = decimals[:, 0, 0] = -9999
+    whole[:, 0, 0] = decimals[:, 0, 0] = nodata
+    whole[1, 1, 1] = decimals[1, 1, 1] = 0
     with h5py.File(path, "r+") as file:
         file.move("ABBY/Reflectance", "ABBY/Radiance")
         group = file["ABBY/Radiance"]
         del group["Reflectance_Data"]
         for name, part in (("Integer", whole), ("Decimal", decimals)):
-            data = part.transpose(1, 2, 0).astype("int32")
-            group[f"Radiance{name}Part"] = data
-            group[f"Radiance{name}Part"].attrs["Data_Ignore_Value"] = -9999.0
+            kind = dtype if name == "Integer" else decimal_type
+            group[f"Radiance{name}Part"] = part.transpose(1, 2, 0).astype(kind)
+            if stated:
+                missing = nodata if name == "Integer" else decimals[0, 0, 0]
+                group[f"Radiance{name}Part"].attrs["Data_Ignore_Value"] = float(missing)
     expected = whole + decimals / 50_000
     expected[:, 0, 0] = np.nan
     for chunks in (None, {"y": 2}):
         cube = hr.open_scene(path, chunks=chunks)
         np.testing.assert_allclose(cube.values, expected, rtol=1e-6)
+        assert cube.attrs["nodata_in_file"] == nodata
+        assert cube.attrs["type_in_file"] == dtype
     assert cube.wavelength.size == BANDS
     assert cube.attrs["product"] == "NEON AOP radiance"
+
+
+# Several values that mean no data.
+
+
+@pytest.mark.parametrize("chunks", [None, {"y": 2}])
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+@pytest.mark.parametrize("product", ["AVIRIS", "cube"])
+def test_every_value_that_means_no_data_counts(
+    tmp_path: Path, chunks, dtype: str, product: str
+) -> None:
+    stated = {"_FillValue": np.nan, "missing_value": -9999.0}
+    if dtype == "int16":
+        stated = {"_FillValue": -9999, "missing_value": [-9999, -8888], "scale_factor": 1e-4}
+    stored = with_hole(CUBE if dtype == "float32" else COUNTS, -9999)
+    stored[1, 0, 1] = -8888 if dtype == "int16" else np.nan
+    stored = stored.astype(dtype)
+    if product == "AVIRIS":
+        path = write_aviris(tmp_path / "a.nc", stored)
+        with h5py.File(path, "r+") as file:
+            file["reflectance/reflectance"].attrs.update(stated)
+    else:
+        path = tmp_path / "c.nc"
+        array = xr.Variable(("wavelength", "y", "x"), stored, stated)
+        scene = xr.Dataset({"r": array}, {"wavelength": wavelengths(BANDS)})
+        scene.r.encoding = {}
+        scene.to_netcdf(path, engine="h5netcdf")
+    cube = hr.open_scene(path, chunks=chunks)
+    expected = with_hole(CUBE.astype("float64"), np.nan)
+    expected[1, 0, 1] = np.nan
+    np.testing.assert_allclose(cube.values, expected, rtol=3e-7)
+    assert cube.attrs["nodata_in_file"] == -9999
+    subset = cube.isel(band=[1, 4]).values
+    np.testing.assert_allclose(subset, expected[[1, 4]], rtol=3e-7)
+
+
+# The array of a product may be named.
+
+
+@pytest.mark.parametrize(
+    ("name", "variables"),
+    [
+        ("EMIT", ["reflectance", "/reflectance"]),
+        ("AVIRIS", ["reflectance", "reflectance/reflectance"]),
+        ("NEON", ["Reflectance_Data", "ABBY/Reflectance/Reflectance_Data"]),
+        ("Tanager", ["surface_reflectance", "/HDFEOS/GRIDS/HYP/Data Fields/surface_reflectance"]),
+    ],
+)
+def test_the_array_of_a_product_may_be_named(
+    tmp_path: Path, name: str, variables: list[str]
+) -> None:
+    path = WRITERS[name](tmp_path)
+    plain = hr.open_scene(path)
+    for variable in variables:
+        xr.testing.assert_identical(hr.open_scene(path, variable=variable), plain)
+    with h5py.File(path, "r+") as file:
+        file["other"] = COUNTS
+    np.testing.assert_array_equal(hr.open_scene(path, variable="other", band_axis=0), COUNTS)
+
+
+def test_an_array_of_a_product_that_holds_no_scene_may_be_named(tmp_path: Path) -> None:
+    flags = (CUBE > 0.05).astype("float32")
+    path = write_emit_mask(tmp_path / "m.nc", flags, ["Cloud flag"] * BANDS)
+    np.testing.assert_array_equal(hr.open_scene(path, variable="mask", band_axis=2), flags)
 
 
 # Any HDF5 file, if its user says what is what.
