@@ -87,11 +87,11 @@ class Layer:
 
     path: Path
     name: str  # what the array is called inside of the file, or nothing
-    axes: str  # in the order of the file: b (bands), y and x, such as "yxb"
+    axes: str  # in the order of the file: b (bands), y, x and 1 (of length one), such as "1yxb"
     stored_shape: tuple[int, ...]  # lengths of these axes
     dtype: np.dtype[Any]  # of the values in the file
     format: str  # what people call it
-    read_part: Callable[[tuple[slice, ...]], NDArray[Any]]  # given a slice per axis
+    read_part: Callable[[tuple[slice, ...]], NDArray[Any]]  # given a slice or 0 per axis
     stored_chunks: tuple[int, ...] | None = None  # how much is stored together; None: rows
     length: float | None = None  # bytes of the files with its pixels; None: of that at `path`
     cached: bool = False  # whether GDAL keeps all blocks of a row, so that parts of them are cheap
@@ -141,9 +141,9 @@ class Layer:
 
     def read(self, bands: slice, rows: slice, columns: slice) -> NDArray[Any]:
         """Read a block (band, y, x): a view of it in the order of the file."""
-        window = dict(zip(AXES, (bands, rows, columns), strict=True))
+        window: dict[str, Any] = {"b": bands, "y": rows, "x": columns, "1": 0}
         block = self.part(tuple(window[axis] for axis in self.axes))
-        axes = self.axes
+        axes = self.axes.replace("1", "")
         if "b" not in axes:
             axes, block = f"b{axes}", block[None]
         return block.transpose([axes.index(axis) for axis in AXES])
@@ -343,7 +343,7 @@ class Pixels:
         shape = (bands.stop - bands.start, rows.stop - rows.start, columns.stop - columns.start)
         large = math.prod(shape) * self.dtype.itemsize > _LARGE
         axes = self.layers[0].axes
-        block = _empty(shape, self.dtype, AXES if large or "b" not in axes else axes)
+        block = _empty(shape, self.dtype, AXES if large else axes)
         cuts = self._cuts(rows, block.nbytes) if block.size else []
         for start, stop in pairwise(cuts):
             part = block[:, start - rows.start : stop - rows.start]
@@ -458,8 +458,8 @@ def _scaling(gain: NDArray[np.float64], offset: NDArray[np.float64]) -> str:
 
 
 def _empty(shape: tuple[int, int, int], dtype: np.dtype[Any], axes: str) -> NDArray[Any]:
-    """Return an array (band, y, x) whose axes lie in memory as `axes` says, such as "yxb"."""
-    in_file = [AXES.index(axis) for axis in axes]
+    """Return an array (band, y, x) whose axes lie in memory as those of a layer."""
+    in_file = [AXES.index(axis) for axis in (axes if "b" in axes else AXES) if axis in AXES]
     return np.empty([shape[axis] for axis in in_file], dtype).transpose(np.argsort(in_file))
 
 

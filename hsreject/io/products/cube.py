@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
+from numbers import Real
 from operator import getitem
 from typing import TYPE_CHECKING, Any
 
 import dask.array as da
 import h5py
 import numpy as np
+import pyproj
 import xarray as xr
 from rasterio.crs import CRS
+from rasterio.errors import CRSError
 
 from hsreject import schema
 from hsreject.errors import FileError
@@ -26,6 +30,7 @@ from hsreject.io.arrays import (
     Layer,
     Pixels,
     StoredScene,
+    check_own,
     open_hdf5,
     sides,
 )
@@ -33,11 +38,14 @@ from hsreject.io.grid import Grid
 from hsreject.io.lookup import Located
 from hsreject.io.products.layout import CENTRES, stated_bands, stated_values
 from hsreject.io.remote import is_store
+from hsreject.registry import nearest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from hsreject.io.wavelengths import BandInfo
 
 _AXES = {
     **dict.fromkeys(("y", "lat", "latitude", "northing", "row", "rows", "ny"), "y"),
@@ -49,65 +57,72 @@ _AXES = {
 }
 """What axes of an array are usually called; any other may be that of the bands."""
 _KNOWN = "EMIT, EnMAP, PRISMA L2C and L2D, AVIRIS-3 and -5, NEON AOP, Tanager, DESIS and PACE OCI"
+_SYSTEM = ("spatial_ref", "crs_wkt", "grid_mapping_name")  # attributes of a grid mapping
+_NORTH = re.compile(r"degrees?[ _]?n(orth)?", re.IGNORECASE)
+_KILOMETRES = re.compile(r"km|kilomet(er|re)s?", re.IGNORECASE)
+_SCALE = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST"}  # attributes of HDF5's own
 _EVEN = 0.01  # of a pixel: how far a centre may lie from where even steps would put it
 
 
 def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> StoredScene:
     """Return the cube of a NetCDF, HDF5 or Zarr file: the only one, or the one that is named."""
-    named, shapes = (variable or "").strip("/"), _shapes_of_cubes(path)
-    groups = {name.rpartition("/")[0] for name in shapes}
+    named, shapes = (variable or "").strip("/"), _shapes_in_hdf5(path)
+    groups = {name.rpartition("/")[0] for name, shape in shapes.items() if _may_be_cube(shape)}
     group = named.rpartition("/")[0] if named or len(groups) != 1 else groups.pop()
+    group = group if _has_group(path, group) else ""
     # xarray warns of stores, and of grid mappings that a file names but lacks
     with warnings.catch_warnings(action="ignore"), _opened(path, group) as dataset:
-        cubes = {
+        arrays = {
             f"{group}/{name}".lstrip("/"): array
             for name, array in dataset.data_vars.items()
-            if array.ndim == 3 and array.dtype.kind in "iuf" and array.size
+            if array.ndim > 1 and array.dtype.kind in "iuf" and array.size
         }
+        shapes |= {name: array.shape for name, array in arrays.items()}
+        cubes = {name: array for name, array in arrays.items() if _may_be_cube(array.shape)}
         likely = [name for name, array in cubes.items() if not set(_axes_of(array)) & set("tc")]
         name = named or (likely[0] if len(likely) == 1 else "")
-        axes = _sorted_axes(cubes[name], dataset, band_axis) if name in cubes else None
-        if axes is None:
-            shapes |= {name: array.shape for name, array in cubes.items()}
-            has = ", ".join(f"{name} ({sides(shape)})" for name, shape in shapes.items())
-            raise FileError(
-                f"{path} is not a product that hsreject knows ({_KNOWN}), and which of its arrays "
-                "with three axes is the scene, or which axis holds the bands, is open. It has: "
-                f"{has or 'none'}. Name the scene with variable and the axis of its bands (0, 1 or "
-                "2) with band_axis; a dataset that hsreject wrote is opened with open_dataset."
+        scene = {name: cubes[name]} if name in cubes else {}
+        if not (named or cubes):
+            scene = _numbered(arrays)
+        first = next(iter(scene.values()), None)
+        axes = None if first is None else _sorted_axes(first, dataset, band_axis)
+        if first is None or axes is None:
+            known = {f"{group}/{name}".lstrip("/") for name in dataset.variables}
+            raise FileError(_refusal(path, shapes, named, known))
+        for name, array in scene.items():
+            unsigned = str(array.attrs.get("_Unsigned", "false")).lower() == "true"
+            if unsigned and array.dtype.kind == "i":
+                raise FileError(
+                    f"{path}: '{name}' keeps unsigned numbers as signed ones (_Unsigned). Save it "
+                    "in an unsigned type."
+                )
+        place, notes = _located(first, axes, dataset)
+        layers = [_layer(path, name, array, axes) for name, array in scene.items()]
+        if "b" in axes:
+            product = f"the array '{name}'"
+            values, bands = (
+                stated_values(first),
+                _listed_bands(first.dims[axes.index("b")], dataset),
             )
-        cube = cubes[name]
-        if str(cube.attrs.get("_Unsigned", "false")).lower() == "true" and cube.dtype.kind == "i":
-            raise FileError(
-                f"{path}: '{name}' keeps unsigned numbers as signed ones (_Unsigned). Save it in "
-                "an unsigned type."
-            )
-        dims = dict(zip(axes, map(str, cube.dims), strict=True))
-        place, notes = _located(cube.isel({dims["b"]: 0}), dims)
-        note_on_name = () if variable else (f"The scene is '{name}', the only cube in the file.",)
-        lists = {
-            str(name).lower(): values
-            for name, values in dataset.variables.items()
-            if values.dims == (dims["b"],) and values.dtype.kind in "iufb"
-        }
-        for values in [*lists.values()]:
-            if values.attrs.get("standard_name") == "radiation_wavelength":
-                lists["wavelength"] = values
+        else:
+            product = f"the arrays '{next(iter(scene))}' to '{name}'"
+            values, bands = _values_of_images(scene), _bands_of_images(scene)
+        note = f"The scene is {product}, {_why(path, scene, shapes)}."
         return StoredScene(
-            product=f"the array '{variable or name}'",
-            pixels=Pixels.of(_layer(path, name, cube, axes), **stated_values(cube)),
-            bands=stated_bands(lists),
+            product=product,
+            pixels=Pixels.of(*layers, **values),
+            bands=bands,
             place=place,
-            notes=(*note_on_name, *notes),
+            notes=notes if variable else (note, *notes),
         )
 
 
-def _shapes_of_cubes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Return the arrays with three axes in all groups of an HDF5 file; none of another."""
+def _shapes_in_hdf5(path: Path) -> dict[str, tuple[int, ...]]:
+    """Return the arrays with two axes or more in all groups of an HDF5 file; none of another."""
     shapes: dict[str, tuple[int, ...]] = {}
 
     def note(name: str, entry: Any) -> None:
-        if isinstance(entry, h5py.Dataset) and entry.ndim == 3 and entry.dtype.kind in "iuf":
+        if isinstance(entry, h5py.Dataset) and entry.ndim > 1 and entry.dtype.kind in "iuf":
             shapes[name] = entry.shape
 
     if _in_hdf5(path):
@@ -116,8 +131,64 @@ def _shapes_of_cubes(path: Path) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
+def _may_be_cube(shape: tuple[int, ...]) -> bool:
+    """Tell whether an array has three axes, beside one of length one."""
+    return len(shape) == 3 or (len(shape) == 4 and 1 in shape)
+
+
+def _numbered(arrays: Mapping[str, xr.DataArray]) -> dict[str, xr.DataArray]:
+    """Return the images that are the bands of a scene: Band1, Band2, as GDAL writes NetCDF."""
+    named = {name: re.fullmatch(r"(.*?)(\d+)", name) for name in arrays if arrays[name].ndim == 2}
+    parts = {name: match.groups() for name, match in named.items() if match}
+    alike = {(stem, arrays[name].dims, arrays[name].dtype) for name, (stem, _) in parts.items()}
+    if len(parts) < 2 or len(alike) > 1:
+        return {}
+    return {name: arrays[name] for name in sorted(parts, key=lambda name: int(parts[name][1]))}
+
+
+def _why(path: Path, scene: Mapping[str, xr.DataArray], shapes: Mapping[str, Any]) -> str:
+    """Return why arrays were taken for the scene, in words."""
+    if len(scene) > 1:
+        return "in the order of their numbers"
+    others = [name for name, shape in shapes.items() if _may_be_cube(shape) and name not in scene]
+    if others:
+        return f"but variable can name another: {', '.join(others)}"
+    return f"the only cube {'at the top of the store' if is_store(path) else 'in the file'}"
+
+
+def _refusal(path: Path, shapes: Mapping[str, Any], named: str, known: set[str]) -> str:
+    """Return why no array of a file was taken, and what to do."""
+    cubes = {name: shape for name, shape in shapes.items() if len(shape) > 2}
+    has = ", ".join(f"{name} ({sides(shape)})" for name, shape in cubes.items()) or "none"
+    if named and named not in known:
+        hint = nearest(named, list(cubes))
+        return f"There is no array '{named}' in {path}. With three axes it has: {has}.{hint}"
+    long = {named: cubes[named]} if named in cubes else cubes
+    if long and not any(map(_may_be_cube, long.values())):
+        return (
+            f"{path} has no array with three axes, but {has}. If an axis holds dates, select one "
+            "date, such as with isel(time=0) of xarray, and save it."
+        )
+    return (
+        f"{path} is not a product that hsreject knows ({_KNOWN}), and which of its arrays with "
+        f"three axes is the scene, or which axis holds the bands, is open. It has: {has}. Name the "
+        "scene with variable and the axis of its bands (0, 1 or 2) with band_axis; a dataset that "
+        "hsreject wrote is opened with open_dataset."
+    )
+
+
 def _in_hdf5(path: Path) -> bool:
     return not is_store(path) and starts_with(path, HDF5)
+
+
+def _has_group(path: Path, group: str) -> bool:
+    if is_store(path):
+        root = _store(path)
+        return hasattr(root, "groups") and group in root
+    if not _in_hdf5(path):
+        return False
+    with open_hdf5(path) as file:
+        return group in file
 
 
 @contextmanager
@@ -130,21 +201,59 @@ def _opened(path: Path, group: str) -> Iterator[xr.Dataset]:
         yield _opened_store(path, group, options)
     elif _in_hdf5(path):
         options |= {"engine": "h5netcdf", "group": group or None, "phony_dims": "sort"}
-        # not the path: no lock, and a URL is read the same way
-        with path.open("rb") as stream, xr.open_dataset(stream, **options) as dataset:
+        with ExitStack() as opened:
+            try:
+                # not the path: no lock, and a URL is read the same way
+                stream = opened.enter_context(path.open("rb"))
+                dataset = opened.enter_context(xr.open_dataset(stream, **options))
+            except ValueError as error:
+                if "unlabeled" not in str(error):
+                    raise
+                dataset = _with_some_names(path, group)
             yield dataset
     else:
         yield xr.open_dataset(path, engine="scipy", **options)
 
 
-def _opened_store(path: Path, group: str, options: dict[str, Any]) -> xr.Dataset:
-    """Return a group of a Zarr store as a dataset, also of one that is a bare array."""
+def _with_some_names(path: Path, group: str) -> xr.Dataset:
+    """Return a group of HDF5 where only some axes have a scale: h5netcdf wants all or none."""
+    variables: dict[str, xr.Variable] = {}
+    with open_hdf5(path) as file:
+        members = file[group or "/"]
+        for name in list(members):
+            entry = members[name]
+            if not isinstance(entry, h5py.Dataset) or entry.dtype.kind not in "iufS":
+                continue
+            check_own(entry, path)
+            scales = [axis[0].name.rpartition("/")[2] if len(axis) else "" for axis in entry.dims]
+            dims = [name] if entry.is_scale else scales
+            values = (
+                entry[()] if entry.ndim < 2 else np.broadcast_to(entry.dtype.type(), entry.shape)
+            )
+            attrs = {
+                key: value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+                for key, value in entry.attrs.items()
+                if key not in _SCALE
+            }
+            numbered = [dim or f"{name} {place}" for place, dim in enumerate(dims)]
+            variables[name] = xr.Variable(numbered, values, attrs)
+    options: Any = {"mask_and_scale": False, "decode_times": False, "decode_coords": "all"}
+    return xr.decode_cf(xr.Dataset(variables), **options)
+
+
+def _store(path: Path) -> Any:
+    """Return the group or the array that a Zarr store is."""
     if find_spec("zarr") is None:
         raise FileError(f"{path} needs the package zarr. Install it: pip install zarr.")
     import zarr  # noqa: PLC0415  (an extra)
 
-    root = zarr.open(str(path), mode="r")
-    if not isinstance(root, zarr.Array):
+    return zarr.open(str(path), mode="r")
+
+
+def _opened_store(path: Path, group: str, options: dict[str, Any]) -> xr.Dataset:
+    """Return a group of a Zarr store as a dataset, also of one that is a bare array."""
+    root = _store(path)
+    if hasattr(root, "groups"):
         return xr.open_dataset(str(path), engine="zarr", group=group or None, **options)
     dims: Any = getattr(root.metadata, "dimension_names", None)
     dims = dims or root.attrs.get("_ARRAY_DIMENSIONS")
@@ -153,24 +262,71 @@ def _opened_store(path: Path, group: str, options: dict[str, Any]) -> xr.Dataset
 
 
 def _axes_of(array: xr.DataArray) -> str:
-    """Return what the axes of an array are by their names, such as "yxb"."""
-    return "".join(_AXES.get(str(dim).lower(), "b") for dim in array.dims)
+    """Return what the axes of an array are by their names, such as "yxb".
+
+    Of four, one of length one is called 1: that of time, if there is one.
+    """
+    axes = [_AXES.get(str(dim).lower(), "b") for dim in array.dims]
+    if array.ndim == 4 and 1 in array.shape:
+        short = [place for place, size in enumerate(array.shape) if size == 1]
+        axes[min(short, key=lambda place: axes[place] != "t")] = "1"
+    return "".join(axes)
 
 
 def _sorted_axes(cube: xr.DataArray, dataset: xr.Dataset, band_axis: int | None) -> str | None:
     """Return the axes of a cube: as a user says, by their names, or by the list of wavelengths."""
-    axes = _axes_of(cube)
-    if band_axis is None and sorted(axes) == sorted(AXES):
+    axes, places = _axes_of(cube), range(cube.ndim)
+    if cube.ndim == 2:
+        return "xy" if axes == "xy" else "yx"
+    by_name = sorted(axes.replace("1", "")) == sorted(AXES)
+    if band_axis is None and by_name:
         return axes
     if band_axis is None:
         centres = next((dataset[n] for n in CENTRES if n in dataset.variables), None)
         size = 0 if centres is None or centres.ndim != 1 else centres.size
         band_axis = cube.shape.index(size) if cube.shape.count(size) == 1 else None
-    if band_axis is None or band_axis not in range(-3, 3):
+    if band_axis is None or band_axis not in range(-cube.ndim, cube.ndim):
         return None
-    others = ["y", "x"]
-    others.insert(band_axis % 3, "b")
-    return "".join(others)
+    if axes[band_axis] == "1":
+        return None
+    if by_name and axes[band_axis] == "b":
+        return axes
+    others = iter("yx")
+    return "".join(
+        "b" if place == places[band_axis] else "1" if axes[place] == "1" else next(others)
+        for place in places
+    )
+
+
+def _listed_bands(dim: Hashable, dataset: xr.Dataset) -> BandInfo:
+    """Return what lists along the axis of the bands say."""
+    lists = {
+        str(name).lower(): values
+        for name, values in dataset.variables.items()
+        if values.dims == (dim,) and values.dtype.kind in "iufb"
+    }
+    for values in [*lists.values()]:
+        if values.attrs.get("standard_name") == "radiation_wavelength":
+            lists["wavelength"] = values
+    return stated_bands(lists)
+
+
+def _bands_of_images(images: Mapping[str, xr.DataArray]) -> BandInfo:
+    """Return what the attributes of bands that are arrays of their own say."""
+    attrs = [image.attrs for image in images.values()]
+    units = {"units": attrs[0].get("wavelength_units", "")}
+    return stated_bands({
+        key: xr.Variable("band", [one[key] for one in attrs], units)
+        for key in ("wavelength", "fwhm")
+        if all(isinstance(one.get(key), Real) for one in attrs)
+    })  # fmt: skip
+
+
+def _values_of_images(images: Mapping[str, xr.DataArray]) -> dict[str, Any]:
+    """Return what bands that are arrays of their own say of their values."""
+    stated = [stated_values(image) for image in images.values()]
+    scale = {key: np.array([one[key] for one in stated]) for key in ("gain", "offset")}
+    return {**scale, "fill": tuple(one["fill"] for one in stated)}
 
 
 def _layer(path: Path, name: str, cube: xr.DataArray, axes: str) -> Layer:
@@ -184,19 +340,55 @@ def _layer(path: Path, name: str, cube: xr.DataArray, axes: str) -> Layer:
     return Layer(path, name, axes, cube.shape, cube.dtype, kind, read, chunks and tuple(chunks))
 
 
-def _located(image: xr.DataArray, dims: Mapping[str, str]) -> Located:
-    """Return the place that coordinates and the grid mapping of an image (y, x) say."""
+def _located(cube: xr.DataArray, axes: str, dataset: xr.Dataset) -> Located:
+    """Return the place that coordinates and the grid mapping of a cube say."""
     unknown = "The file does not say where the scene lies: no place on a map."
-    down, across = (image.coords.get(dims[axis]) for axis in (schema.Y, schema.X))
-    for centres in (down, across):
+    dims, notes = dict(zip(axes, map(str, cube.dims), strict=True)), list[str]()
+    for dim in (dims["y"], dims["x"]):
+        centres = cube.coords.get(dim)
         if centres is not None and centres.size > 1 and not _evenly_spaced(centres.values):
-            uneven = f"The coordinate {centres.name} is not evenly spaced: not used."
+            uneven = f"The coordinate {dim} is not evenly spaced: not used."
             return Located(None, (uneven, unknown))
-    grid = Grid.of(image.rename({dims["y"]: schema.Y, dims["x"]: schema.X}))
-    if grid.crs is None and down is not None and "degrees_north" in str(down.attrs.get("units")):
-        note = "Latitude and longitude without a reference system: taken for WGS 84."
-        return Located(replace(grid, crs=CRS.from_epsg(4326)), (note,))
-    return Located(grid) if grid.georeferenced else Located(None, (unknown,))
+    image = cube.isel({dim: 0 for axis, dim in dims.items() if axis not in "yx"})
+    image = image.rename({dims["y"]: schema.Y, dims["x"]: schema.X})
+    if mapping := _grid_mapping(cube, dims["x"], dataset):
+        image = image.assign_coords(spatial_ref=((), 0, mapping))
+        image.encoding["grid_mapping"] = "spatial_ref"
+    try:
+        crs = image.rio.crs
+    except (CRSError, pyproj.exceptions.CRSError):
+        crs, image = None, image.drop_vars("spatial_ref")
+        notes.append("The reference system of the file is not understood: not used.")
+    metres = crs.linear_units_factor[1] if crs is not None and crs.is_projected else 1.0
+    units = {dim: str(image[dim].attrs.get("units")) for dim in (schema.Y, schema.X)}
+    for dim, unit in units.items():
+        if _KILOMETRES.fullmatch(unit):
+            image = image.assign_coords({dim: image[dim].values * np.float64(1000 / metres)})
+    grid = Grid.of(image)
+    if not grid.georeferenced:
+        return Located(None, (*notes, unknown))
+    if grid.crs is None and _NORTH.fullmatch(units[schema.Y]):
+        grid = replace(grid, crs=CRS.from_epsg(4326))
+        notes.append("Latitude and longitude without a reference system: taken for WGS 84.")
+    elif grid.crs is None:
+        notes.append("The file has coordinates, but does not say their reference system.")
+    return Located(grid, tuple(notes))
+
+
+def _grid_mapping(cube: xr.DataArray, across: str, dataset: xr.Dataset) -> dict[str, Any]:
+    """Return what says the reference system: what a cube names, the only one, or the root."""
+    stated = str(cube.encoding.get("grid_mapping", cube.attrs.get("grid_mapping", "")))
+    # CF 1.7 has "crs: x y other: lat lon", too
+    extended = re.search(rf"(\S+?)\s*:[^:]*\b{re.escape(across)}\b", stated)
+    mappings = {
+        str(name): values.attrs
+        for name, values in dataset.variables.items()
+        if not values.attrs.keys().isdisjoint(_SYSTEM)
+    }
+    named = mappings.get(extended[1] if extended else stated)
+    if named is None and len(mappings) == 1:
+        (named,) = mappings.values()
+    return named or {key: dataset.attrs[key] for key in _SYSTEM[:2] if key in dataset.attrs}
 
 
 def _evenly_spaced(centres: NDArray[Any]) -> bool:
