@@ -6,6 +6,7 @@ import dask
 import h5py
 import numpy as np
 import pytest
+import rasterio.shutil
 import rioxarray
 import xarray as xr
 import zarr
@@ -219,3 +220,213 @@ def test_lazy_cubes_travel(tmp_path: Path, way: str) -> None:
     lazy = hr.open_scene(path, chunks={"y": 2})
     with dask.config.set(scheduler="processes", num_workers=1):
         np.testing.assert_allclose(lazy.values, CUBE, rtol=1e-6)
+
+
+def write_h5netcdf(dataset: xr.Dataset, path: Path, **changes: str) -> Path:
+    """Write a dataset, and change attributes of its cube, which xarray would check."""
+    dataset.to_netcdf(path, engine="h5netcdf")
+    with h5py.File(path, "a") as file:
+        for name, value in changes.items():
+            file["reflectance"].attrs[name] = value
+    return path
+
+
+@pytest.mark.parametrize("mapping", ["crs: x y", "other: lat lon crs: x y", "crs : y x"])
+def test_a_grid_mapping_that_names_its_coordinates(tmp_path: Path, mapping: str) -> None:
+    dataset = cf_cube().rename(spatial_ref="crs")
+    dataset["other"] = xr.DataArray(0).rio.write_crs(4326).spatial_ref
+    check(write_h5netcdf(dataset, tmp_path / "a.nc", grid_mapping=mapping))
+
+
+@pytest.mark.parametrize("name", ["spatial_ref", "crs"])
+@pytest.mark.parametrize("way", WAYS)
+def test_the_only_reference_system_counts_without_a_link(tmp_path, way, name) -> None:
+    dataset = cf_cube().rename(spatial_ref=name).reset_coords(name)
+    del dataset["reflectance"].encoding["grid_mapping"]
+    WAYS[way](dataset, tmp_path / "a")
+    (path,) = tmp_path.iterdir()
+    check(path)
+
+
+def test_the_reference_system_of_an_ortho_rectified_emit_file(tmp_path: Path) -> None:
+    dataset = cf_cube(names=("wavelengths", "latitude", "longitude"), degrees=True)
+    system = dataset.rio.crs.to_wkt()
+    dataset = dataset.drop_vars("spatial_ref")
+    dataset.latitude.attrs["units"] = "degrees north"
+    path = write_h5netcdf(dataset, tmp_path / "a.nc")
+    check(path, transform=DEGREES)
+    assert "WGS 84" in " ".join(hr.open_scene(path).attrs["guesses"])
+    dataset.attrs["spatial_ref"] = system
+    path = write_h5netcdf(dataset, tmp_path / "b.nc")
+    check(path, transform=DEGREES)
+    assert "WGS 84" not in " ".join(hr.open_scene(path).attrs["guesses"])
+
+
+@pytest.mark.parametrize("system", [None, "gibberish"])
+def test_coordinates_without_a_reference_system_are_noted(tmp_path: Path, system) -> None:
+    dataset = cf_cube().drop_vars("spatial_ref")
+    if system:
+        dataset.attrs["crs_wkt"] = system
+    scene = hr.open_scene(write_h5netcdf(dataset, tmp_path / "a.nc"))
+    assert scene.rio.crs is None
+    np.testing.assert_allclose(scene.rio.transform()[:6], UTM[:6])
+    notes = " ".join(scene.attrs["guesses"])
+    assert "reference system" in notes
+    assert ("understood" in notes) == (system is not None)
+
+
+@pytest.mark.parametrize("in_km", [False, True])
+def test_coordinates_in_kilometres(tmp_path: Path, in_km) -> None:
+    """They become metres, unless those of the reference system are kilometres."""
+    dataset = cf_cube()
+    crs = dataset.rio.crs
+    dataset = dataset.assign_coords(x=dataset.x / 1000, y=dataset.y / 1000)
+    dataset.x.attrs["units"] = dataset.y.attrs["units"] = "km"
+    if not in_km:
+        check(write_h5netcdf(dataset.rio.write_crs(crs), tmp_path / "a.nc"))
+        return
+    system = "+proj=utm +zone=33 +datum=WGS84 +units=km"
+    scene = hr.open_scene(write_h5netcdf(dataset.rio.write_crs(system), tmp_path / "a.nc"))
+    np.testing.assert_allclose(scene.rio.transform().a, 0.03)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("place", range(4))
+def test_one_date(tmp_path: Path, way: str, place: int) -> None:
+    dataset = cf_cube(names=("wavelength", "y", "x")).expand_dims("time")
+    dims = ["wavelength", "y", "x"]
+    dims.insert(place, "time")
+    WAYS[way](dataset.transpose(*dims), tmp_path / "a")
+    (path,) = tmp_path.iterdir()
+    check(path)
+    check(path, variable="reflectance", band_axis=dims.index("wavelength"))
+    with dask.config.set(scheduler="processes", num_workers=1):
+        lazy = hr.open_scene(path, chunks={"y": 2})
+        np.testing.assert_allclose(lazy[:, 1:3, 2:], CUBE[:, 1:3, 2:], rtol=1e-6)
+    with pytest.raises(FileError, match="band_axis"):
+        hr.open_scene(path, variable="reflectance", band_axis=place)
+
+
+def test_one_date_without_names(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["cube"] = CUBE[:, None]
+    scene = hr.open_scene(tmp_path / "a.h5", variable="cube", band_axis=0)
+    np.testing.assert_array_equal(scene.values, CUBE)
+
+
+@pytest.mark.parametrize("options", [{}, {"variable": "reflectance", "band_axis": 1}])
+@pytest.mark.parametrize("way", WAYS)
+def test_several_dates_are_refused_with_the_remedy(tmp_path: Path, way: str, options) -> None:
+    WAYS[way](cf_cube().expand_dims(time=2), tmp_path / "a")
+    (path,) = tmp_path.iterdir()
+    with pytest.raises(FileError, match=r"reflectance \(2 x 5 x 6 x 7\).* select one date"):
+        hr.open_scene(path, **options)
+
+
+@pytest.mark.parametrize("form", ["NC", "NC2", "NC4"])
+@pytest.mark.parametrize("lines", ["", "WRITE_BOTTOMUP=NO"])
+def test_what_gdal_writes(tmp_path: Path, form: str, lines: str) -> None:
+    """An array (y, x) per band, the southern row first unless told."""
+    cube = np.tile(CUBE, (3, 1, 1))[:12]
+    fields = {
+        "wavelength": "{" + ", ".join(map(str, 400 + 10.5 * np.arange(12))) + "}",
+        "wavelength units": "nanometers",
+        "map info": "{UTM, 1, 1, 364095, 5809965, 30, 30, 33, North, WGS-84}",
+        "data ignore value": str(CUBE[0, 0, 0]),
+    }
+    source, path = write_envi(tmp_path, cube, fields=fields), tmp_path / "b.nc"
+    options = dict([lines.split("=")]) if lines else {}
+    rasterio.shutil.copy(source, path, driver="netCDF", FORMAT=form, **options)
+    expected = hr.open_scene(source)
+    for chunks in (None, {"y": 4}, {"band": 3}):
+        scene = hr.open_scene(path, chunks=chunks)
+        scene = scene if lines else scene.isel(y=slice(None, None, -1))
+        np.testing.assert_array_equal(scene.values, expected.values)
+        np.testing.assert_allclose(scene.wavelength, expected.wavelength)
+        np.testing.assert_allclose(scene.y, expected.y)
+        np.testing.assert_allclose(scene.x, expected.x)
+        assert scene.rio.crs.to_epsg() == 32633
+    assert "'Band1' to 'Band12'" in " ".join(scene.attrs["guesses"])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_array_per_band_with_a_scale_of_its_own(tmp_path: Path, way: str) -> None:
+    dataset = cf_cube()
+    bands = {
+        f"rhos_{number}": dataset.reflectance[place].drop_vars(["wavelength", "fwhm"])
+        for place, number in enumerate([450, 550, 650, 850, 1600])
+    }
+    for place, (band, centre) in enumerate(zip(bands.values(), NM, strict=True)):
+        band.attrs = {"wavelength": centre / 1000, "wavelength_units": "um"}
+        band.encoding = {
+            "dtype": "int16", "scale_factor": 0.01, "add_offset": place, "_FillValue": -99 - place,
+        }  # fmt: skip
+    bands["quality"] = xr.ones_like(bands["rhos_450"])
+    WAYS[way](xr.Dataset(dict(sorted(bands.items()))), tmp_path / "a")
+    (path,) = tmp_path.iterdir()
+    check(path)
+
+
+def test_images_that_are_not_the_bands_of_one_scene(tmp_path: Path) -> None:
+    image = cf_cube().reflectance[0].drop_vars(["wavelength", "fwhm"])
+    others = {
+        "type": {"Band1": image, "Band2": image.astype("int16")},
+        "axes": {"Band1": image, "Band2": image.isel(y=slice(3)).rename(y="other")},
+        "stem": {"Band1": image, "Mask2": image},
+        "names": {"Band1": image, "red": image},
+    }
+    for name, images in others.items():
+        xr.Dataset(images).to_netcdf(tmp_path / name, engine="h5netcdf")
+        with pytest.raises(FileError, match="three axes"):
+            hr.open_scene(tmp_path / name)
+
+
+@pytest.mark.parametrize("group", ["", "level/"])
+@pytest.mark.parametrize("named", ["wavelength", "yx"])
+def test_names_for_some_axes_only(tmp_path: Path, group: str, named: str) -> None:
+    """As people write HDF5 with h5py: scales on the bands, or on rows and columns."""
+    path, coords = tmp_path / "a.h5", cf_cube()
+    with h5py.File(path, "w") as file:
+        level = file.require_group(f"/{group}")
+        cube = level.create_dataset("cube", data=np.round(100 * CUBE.transpose(1, 2, 0)))
+        cube.attrs["scale_factor"] = 0.01
+        level["wavelength"] = NM / 1000
+        level["wavelength"].attrs["units"] = np.bytes_("um")
+        level["names"] = ["one", "two"]
+        for axis, name in enumerate(["wavelength"] if named == "wavelength" else ["y", "x"]):
+            if name != "wavelength":
+                level[name] = coords[name].values
+            level[name].make_scale(name)
+            cube.dims[2 if name == "wavelength" else axis].attach_scale(level[name])
+        level["crs"] = 0
+        level["crs"].attrs["crs_wkt"] = coords.rio.crs.to_wkt()
+        level["crs"].attrs["GeoTransform"] = " ".join(map(str, UTM.to_gdal()))
+        cube.attrs["grid_mapping"] = np.bytes_("crs")
+    for options in ({}, {"variable": f"{group}cube"}, {"band_axis": 2}):
+        check(path, **options)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_name_that_is_not_in_the_file(tmp_path: Path, way: str) -> None:
+    WAYS[way](cf_cube(), tmp_path / "a")
+    (path,) = tmp_path.iterdir()
+    message = r"no array 'reflectanc'.*reflectance \(5 x 6 x 7\).*mean 'reflectance'"
+    with pytest.raises(FileError, match=message):
+        hr.open_scene(path, variable="reflectanc")
+    with pytest.raises(FileError, match=r"no array 'level/reflectance'.*reflectance \(5 x"):
+        hr.open_scene(path, variable="level/reflectance")
+
+
+def test_a_cube_beside_those_of_groups_is_not_called_the_only_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    cf_cube().to_netcdf(path, engine="h5netcdf")
+    assert "only cube in the file" in " ".join(hr.open_scene(path).attrs["guesses"])
+    cf_cube().to_netcdf(path, engine="h5netcdf", group="level", mode="a")
+    notes = " ".join(hr.open_scene(path).attrs["guesses"])
+    assert "level/reflectance" in notes
+    assert "only" not in notes
+
+
+def test_names_of_axes_count_where_the_axis_of_the_bands_is_stated(tmp_path: Path) -> None:
+    path = write_h5netcdf(cf_cube().transpose("x", "y", "wavelength"), tmp_path / "a.nc")
+    check(path, band_axis=2)

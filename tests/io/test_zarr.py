@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
 import hsreject as hr
 from hsreject.errors import FileError
@@ -81,3 +82,16 @@ def test_what_is_not_a_scene_is_said(tmp_path) -> None:
     odd = write_store(tmp_path / "odd.zarr", xr.DataArray(np.ones((4, 4, 4)), dims=("a", "b", "c")))
     with pytest.raises(FileError, match="band_axis"):
         hr.open_scene(odd)
+
+
+def test_a_cube_in_a_group_of_a_store(tmp_path) -> None:
+    cube = larger_scene(6, 5)
+    path = write_store(tmp_path / "scene.zarr", cube, group="level")
+    np.testing.assert_array_equal(hr.open_scene(path, variable="level/reflectance"), cube)
+    with pytest.raises(FileError, match="no array 'level/reflectanc'.*mean 'level/reflectance'"):
+        hr.open_scene(path, variable="level/reflectanc")
+    bare = tmp_path / "bare.zarr"
+    zarr.create_array(bare, data=cube.values[None])
+    with pytest.raises(FileError, match=r"no array 'level/cube'.*bare \(1 x"):
+        hr.open_scene(bare, variable="level/cube")
+    np.testing.assert_array_equal(hr.open_scene(bare, band_axis=1), cube)

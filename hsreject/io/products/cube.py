@@ -69,7 +69,8 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> St
     named, shapes = (variable or "").strip("/"), _shapes_in_hdf5(path)
     groups = {name.rpartition("/")[0] for name, shape in shapes.items() if _may_be_cube(shape)}
     group = named.rpartition("/")[0] if named or len(groups) != 1 else groups.pop()
-    group = group if _has_group(path, group) else ""
+    if group and not _has_group(path, group):
+        group = ""
     # xarray warns of stores, and of grid mappings that a file names but lacks
     with warnings.catch_warnings(action="ignore"), _opened(path, group) as dataset:
         arrays = {
@@ -100,13 +101,12 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> St
         layers = [_layer(path, name, array, axes) for name, array in scene.items()]
         if "b" in axes:
             product = f"the array '{name}'"
-            values, bands = (
-                stated_values(first),
-                _listed_bands(first.dims[axes.index("b")], dataset),
-            )
+            values = stated_values(first)
+            bands = _listed_bands(first.dims[axes.index("b")], dataset)
         else:
             product = f"the arrays '{next(iter(scene))}' to '{name}'"
-            values, bands = _values_of_images(scene), _bands_of_images(scene)
+            values = _values_of_images(scene)
+            bands = _bands_of_images(scene)
         note = f"The scene is {product}, {_why(path, scene, shapes)}."
         return StoredScene(
             product=product,
@@ -162,17 +162,17 @@ def _refusal(path: Path, shapes: Mapping[str, Any], named: str, known: set[str])
     has = ", ".join(f"{name} ({sides(shape)})" for name, shape in cubes.items()) or "none"
     if named and named not in known:
         hint = nearest(named, list(cubes))
-        return f"There is no array '{named}' in {path}. With three axes it has: {has}.{hint}"
-    long = {named: cubes[named]} if named in cubes else cubes
-    if long and not any(map(_may_be_cube, long.values())):
+        return f"There is no array '{named}' in {path}. It has: {has}.{hint}"
+    asked = [named] if named in cubes else [*cubes]
+    if asked and not any(_may_be_cube(cubes[name]) for name in asked):
         return (
-            f"{path} has no array with three axes, but {has}. If an axis holds dates, select one "
-            "date, such as with isel(time=0) of xarray, and save it."
+            f"{path}: a scene has three axes, {asked[0]} ({sides(cubes[asked[0]])}) has more. If "
+            "one holds dates, select one date, such as with isel(time=0) of xarray, and save it."
         )
     return (
         f"{path} is not a product that hsreject knows ({_KNOWN}), and which of its arrays with "
         f"three axes is the scene, or which axis holds the bands, is open. It has: {has}. Name the "
-        "scene with variable and the axis of its bands (0, 1 or 2) with band_axis; a dataset that "
+        "scene with variable and the axis of its bands (0, 1, ...) with band_axis; a dataset that "
         "hsreject wrote is opened with open_dataset."
     )
 
@@ -182,6 +182,7 @@ def _in_hdf5(path: Path) -> bool:
 
 
 def _has_group(path: Path, group: str) -> bool:
+    """Tell whether a file has a group; classic NetCDF has none."""
     if is_store(path):
         root = _store(path)
         return hasattr(root, "groups") and group in root
@@ -221,22 +222,24 @@ def _with_some_names(path: Path, group: str) -> xr.Dataset:
     with open_hdf5(path) as file:
         members = file[group or "/"]
         for name in list(members):
-            entry = members[name]
-            if not isinstance(entry, h5py.Dataset) or entry.dtype.kind not in "iufS":
+            entry = members.get(name)
+            if not (isinstance(entry, h5py.Dataset) and entry.size and entry.dtype.kind in "iufS"):
                 continue
             check_own(entry, path)
-            scales = [axis[0].name.rpartition("/")[2] if len(axis) else "" for axis in entry.dims]
-            dims = [name] if entry.is_scale else scales
-            values = (
-                entry[()] if entry.ndim < 2 else np.broadcast_to(entry.dtype.type(), entry.shape)
-            )
+            dims = [axis[0].name.rpartition("/")[2] if len(axis) else "" for axis in entry.dims]
+            for place, size in enumerate(entry.shape):  # as h5netcdf calls axes: alike if as long
+                dims[place] = dims[place] or f"{size} {entry.shape[:place].count(size)}"
+            if entry.is_scale and entry.ndim == 1:
+                dims = [name]
+            values = np.broadcast_to(entry.dtype.type(), entry.shape)  # layers read the pixels
+            if entry.ndim < 2:
+                values = entry[()]
             attrs = {
                 key: value.decode("utf-8", "replace") if isinstance(value, bytes) else value
                 for key, value in entry.attrs.items()
                 if key not in _SCALE
             }
-            numbered = [dim or f"{name} {place}" for place, dim in enumerate(dims)]
-            variables[name] = xr.Variable(numbered, values, attrs)
+            variables[name] = xr.Variable(dims, values, attrs)
     options: Any = {"mask_and_scale": False, "decode_times": False, "decode_coords": "all"}
     return xr.decode_cf(xr.Dataset(variables), **options)
 
@@ -285,9 +288,8 @@ def _sorted_axes(cube: xr.DataArray, dataset: xr.Dataset, band_axis: int | None)
         centres = next((dataset[n] for n in CENTRES if n in dataset.variables), None)
         size = 0 if centres is None or centres.ndim != 1 else centres.size
         band_axis = cube.shape.index(size) if cube.shape.count(size) == 1 else None
-    if band_axis is None or band_axis not in range(-cube.ndim, cube.ndim):
-        return None
-    if axes[band_axis] == "1":
+    in_range = band_axis is not None and -cube.ndim <= band_axis < cube.ndim
+    if band_axis is None or not in_range or axes[band_axis] == "1":
         return None
     if by_name and axes[band_axis] == "b":
         return axes
@@ -315,11 +317,12 @@ def _bands_of_images(images: Mapping[str, xr.DataArray]) -> BandInfo:
     """Return what the attributes of bands that are arrays of their own say."""
     attrs = [image.attrs for image in images.values()]
     units = {"units": attrs[0].get("wavelength_units", "")}
-    return stated_bands({
+    lists = {
         key: xr.Variable("band", [one[key] for one in attrs], units)
         for key in ("wavelength", "fwhm")
         if all(isinstance(one.get(key), Real) for one in attrs)
-    })  # fmt: skip
+    }
+    return stated_bands(lists)
 
 
 def _values_of_images(images: Mapping[str, xr.DataArray]) -> dict[str, Any]:
@@ -357,7 +360,7 @@ def _located(cube: xr.DataArray, axes: str, dataset: xr.Dataset) -> Located:
     try:
         crs = image.rio.crs
     except (CRSError, pyproj.exceptions.CRSError):
-        crs, image = None, image.drop_vars("spatial_ref")
+        crs, image = None, image.drop_vars("spatial_ref", errors="ignore")
         notes.append("The reference system of the file is not understood: not used.")
     metres = crs.linear_units_factor[1] if crs is not None and crs.is_projected else 1.0
     units = {dim: str(image[dim].attrs.get("units")) for dim in (schema.Y, schema.X)}
