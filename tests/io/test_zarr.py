@@ -88,7 +88,7 @@ def test_a_cube_in_a_group_of_a_store(tmp_path) -> None:
     cube = larger_scene(6, 5)
     path = write_store(tmp_path / "scene.zarr", cube, group="level")
     np.testing.assert_array_equal(hr.open_scene(path, variable="level/reflectance"), cube)
-    with pytest.raises(FileError, match="no array 'level/reflectanc'.*mean 'level/reflectance'"):
+    with pytest.raises(FileError, match=r"no array 'level/reflectanc'.*mean 'level/reflectance'"):
         hr.open_scene(path, variable="level/reflectanc")
     bare = tmp_path / "bare.zarr"
     zarr.create_array(bare, data=cube.values[None])
