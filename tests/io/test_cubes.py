@@ -430,3 +430,12 @@ def test_a_cube_beside_those_of_groups_is_not_called_the_only_one(tmp_path: Path
 def test_names_of_axes_count_where_the_axis_of_the_bands_is_stated(tmp_path: Path) -> None:
     path = write_h5netcdf(cf_cube().transpose("x", "y", "wavelength"), tmp_path / "a.nc")
     check(path, band_axis=2)
+
+
+def test_a_reference_system_alone_is_not_a_place(tmp_path: Path) -> None:
+    """As that of EMIT in sensor geometry, where it belongs to the lookup table."""
+    dataset = cf_cube().drop_vars(["x", "y", "spatial_ref"])
+    dataset.attrs["spatial_ref"] = cf_cube().rio.crs.to_wkt()
+    scene = hr.open_scene(write_h5netcdf(dataset, tmp_path / "a.nc"))
+    assert not Grid.of(scene).georeferenced
+    assert "no place" in " ".join(scene.attrs["guesses"])

@@ -18,6 +18,7 @@ import h5py
 import numpy as np
 import pyproj
 import xarray as xr
+from affine import Affine
 from rasterio.crs import CRS
 from rasterio.errors import CRSError
 
@@ -368,7 +369,7 @@ def _located(cube: xr.DataArray, axes: str, dataset: xr.Dataset) -> Located:
         if _KILOMETRES.fullmatch(unit):
             image = image.assign_coords({dim: image[dim].values * np.float64(1000 / metres)})
     grid = Grid.of(image)
-    if not grid.georeferenced:
+    if grid.transform == Affine.identity():  # a reference system alone is not a place
         return Located(None, (*notes, unknown))
     if grid.crs is None and _NORTH.fullmatch(units[schema.Y]):
         grid = replace(grid, crs=CRS.from_epsg(4326))
