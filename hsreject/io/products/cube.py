@@ -330,7 +330,8 @@ def _values_of_images(images: Mapping[str, xr.DataArray]) -> dict[str, Any]:
     """Return what bands that are arrays of their own say of their values."""
     stated = [stated_values(image) for image in images.values()]
     scale = {key: np.array([one[key] for one in stated]) for key in ("gain", "offset")}
-    return {**scale, "fill": tuple(one["fill"] for one in stated)}
+    others = dict.fromkeys(value for one in stated for value in one["more_fills"])
+    return {**scale, "fill": tuple(one["fill"] for one in stated), "more_fills": tuple(others)}
 
 
 def _layer(path: Path, name: str, cube: xr.DataArray, axes: str) -> Layer:
