@@ -381,29 +381,13 @@ def test_images_that_are_not_the_bands_of_one_scene(tmp_path: Path) -> None:
             hr.open_scene(tmp_path / name)
 
 
-@pytest.mark.parametrize("group", ["", "level/"])
-@pytest.mark.parametrize("named", ["wavelength", "yx"])
-def test_names_for_some_axes_only(tmp_path: Path, group: str, named: str) -> None:
-    """As people write HDF5 with h5py: scales on the bands, or on rows and columns."""
-    path, coords = tmp_path / "a.h5", cf_cube()
-    with h5py.File(path, "w") as file:
-        level = file.require_group(f"/{group}")
-        cube = level.create_dataset("cube", data=np.round(100 * CUBE.transpose(1, 2, 0)))
-        cube.attrs["scale_factor"] = 0.01
-        level["wavelength"] = NM / 1000
-        level["wavelength"].attrs["units"] = np.bytes_("um")
-        level["names"] = ["one", "two"]
-        for axis, name in enumerate(["wavelength"] if named == "wavelength" else ["y", "x"]):
-            if name != "wavelength":
-                level[name] = coords[name].values
-            level[name].make_scale(name)
-            cube.dims[2 if name == "wavelength" else axis].attach_scale(level[name])
-        level["crs"] = 0
-        level["crs"].attrs["crs_wkt"] = coords.rio.crs.to_wkt()
-        level["crs"].attrs["GeoTransform"] = " ".join(map(str, UTM.to_gdal()))
-        cube.attrs["grid_mapping"] = np.bytes_("crs")
-    for options in ({}, {"variable": f"{group}cube"}, {"band_axis": 2}):
-        check(path, **options)
+def test_names_for_some_axes_only_are_said_so(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["cube"], file["wavelength"] = np.ones((3, 4, 5)), [450.0, 550.0, 650.0]
+        file["wavelength"].make_scale("wavelength")
+        file["cube"].dims[0].attach_scale(file["wavelength"])
+    with pytest.raises(FileError, match="only some axes"):
+        hr.open_scene(tmp_path / "a.h5")
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Hashable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -31,7 +31,6 @@ from hsreject.io.arrays import (
     Layer,
     Pixels,
     StoredScene,
-    check_own,
     open_hdf5,
     sides,
 )
@@ -61,7 +60,6 @@ _KNOWN = "EMIT, EnMAP, PRISMA L2C and L2D, AVIRIS-3 and -5, NEON AOP, Tanager, D
 _SYSTEM = ("spatial_ref", "crs_wkt", "grid_mapping_name")  # attributes of a grid mapping
 _NORTH = re.compile(r"degrees?[ _]?n(orth)?", re.IGNORECASE)
 _KILOMETRES = re.compile(r"km|kilomet(er|re)s?", re.IGNORECASE)
-_SCALE = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST"}  # attributes of HDF5's own
 _EVEN = 0.01  # of a pixel: how far a centre may lie from where even steps would put it
 
 
@@ -203,46 +201,29 @@ def _opened(path: Path, group: str) -> Iterator[xr.Dataset]:
         yield _opened_store(path, group, options)
     elif _in_hdf5(path):
         options |= {"engine": "h5netcdf", "group": group or None, "phony_dims": "sort"}
-        with ExitStack() as opened:
-            try:
-                # not the path: no lock, and a URL is read the same way
-                stream = opened.enter_context(path.open("rb"))
-                dataset = opened.enter_context(xr.open_dataset(stream, **options))
-            except ValueError as error:
-                if "unlabeled" not in str(error):
-                    raise
-                dataset = _with_some_names(path, group)
-            yield dataset
+        # not the path: no lock, and a URL is read the same way
+        with (
+            path.open("rb") as stream,
+            _named_axes(path),
+            xr.open_dataset(stream, **options) as one,
+        ):
+            yield one
     else:
         yield xr.open_dataset(path, engine="scipy", **options)
 
 
-def _with_some_names(path: Path, group: str) -> xr.Dataset:
-    """Return a group of HDF5 where only some axes have a scale: h5netcdf wants all or none."""
-    variables: dict[str, xr.Variable] = {}
-    with open_hdf5(path) as file:
-        members = file[group or "/"]
-        for name in list(members):
-            entry = members.get(name)
-            if not (isinstance(entry, h5py.Dataset) and entry.size and entry.dtype.kind in "iufS"):
-                continue
-            check_own(entry, path)
-            dims = [axis[0].name.rpartition("/")[2] if len(axis) else "" for axis in entry.dims]
-            for place, size in enumerate(entry.shape):  # as h5netcdf calls axes: alike if as long
-                dims[place] = dims[place] or f"{size} {entry.shape[:place].count(size)}"
-            if entry.is_scale and entry.ndim == 1:
-                dims = [name]
-            values = np.broadcast_to(entry.dtype.type(), entry.shape)  # layers read the pixels
-            if entry.ndim < 2:
-                values = entry[()]
-            attrs = {
-                key: value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-                for key, value in entry.attrs.items()
-                if key not in _SCALE
-            }
-            variables[name] = xr.Variable(dims, values, attrs)
-    options: Any = {"mask_and_scale": False, "decode_times": False, "decode_coords": "all"}
-    return xr.decode_cf(xr.Dataset(variables), **options)
+@contextmanager
+def _named_axes(path: Path) -> Iterator[None]:
+    """Say in a sentence what h5netcdf does not read: an array of which some axes have a name."""
+    try:
+        yield
+    except ValueError as error:
+        if "unlabeled" not in str(error):
+            raise
+        raise FileError(
+            f"{path}: only some axes of an array have a name (dimension scale). Give a scale to "
+            "all of its axes, or to none."
+        ) from None
 
 
 def _store(path: Path) -> Any:
