@@ -113,7 +113,8 @@ def test_the_training_pixels_suit_the_classes(tmp_path, size, n_per_class) -> No
     some = np.random.default_rng(1).permutation(labels.size)[: 3 * size + 13]
     labels.flat[some] = [*np.repeat([1, 2, 3], size), *[4] * 12, 5]
     np.save(tmp_path / "labels.npy", labels)
-    np.save(tmp_path / "scene.npy", np.random.default_rng(0).uniform(size=(400, 150, 4)))
+    spectra = np.random.default_rng(0).uniform(size=(400, 150, 4)) + np.arange(4)
+    np.save(tmp_path / "scene.npy", spectra)
     files = tmp_path / "scene.npy", tmp_path / "labels.npy"
     draft, _, document = drafted(tmp_path, *files)
     assert document["sampling"] == {"name": "per_class", "n_per_class": n_per_class}
