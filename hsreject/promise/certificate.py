@@ -69,6 +69,7 @@ _TEMPLATES = Environment(  # noqa: S701 (plain sentences)
     loader=PackageLoader("hsreject.promise", "."), undefined=StrictUndefined
 )
 _TEMPLATES.filters |= {"percent": percent, "count": "{:,}".format}
+_MOST_HIDDEN = 1000  # wrong pixels that the promise would allow among those
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ class Certificate:
         Tell the map, labels and confidences, from any other one; its rows and columns.
     stacked : bool
         Whether the sequence is a stack of maps instead of thresholds on one confidence.
+    n_hidden : int
+        Pixels of the map that could not be drawn, if they were not stated again.
     n_planned, finished, n_more : int, bool, int or None
         Of a climb: the labels that it was planned with, False while it may go on, and how many more
         labels are then likely to certify its next step.
@@ -124,6 +127,7 @@ class Certificate:
     shape: tuple[int, ...]
     design: str = RANDOM
     stacked: bool = False
+    n_hidden: int = 0
     n_planned: int = 0
     finished: bool = True
     n_more: int | None = None
@@ -256,12 +260,10 @@ class Certificate:
         """Return the certificate of stored facts, with tests that follow from their counts."""
         facts = {field.name: entries[field.name] for field in fields(cls)}
         terms = Terms(facts["n_planned"], facts["max_error"], 1 - facts["confidence_level"])
-        facts["tests"] = tuple(
-            Look(**test | {"coverage": test["n_pixels"] / facts["n_pixels"]}).judged(
-                terms, climb=facts["design"] == CLIMB
-            )
-            for test in facts["tests"]
-        )
+        options = {"climb": facts["design"] == CLIMB, "n_hidden": facts["n_hidden"]}
+        n_all = facts["n_pixels"] + facts["n_hidden"]
+        tests = (Look(**test | {"coverage": test["n_pixels"] / n_all}) for test in facts["tests"])
+        facts["tests"] = tuple(test.judged(terms, **options) for test in tests)
         facts["by_class"] = tuple(map(cls._from_entries, facts["by_class"]))
         facts |= {name: tuple(facts[name]) for name in ("shape", "lost_classes")}
         return cls(**facts)
@@ -401,7 +403,7 @@ def certify(
         what a climb was planned for, which cannot be changed.
     exclude : DataArray or array of int, dims (y, x), optional
         Not 0 at training pixels. The promise is about the others. A sample that holds some is
-        refused, and so is one that was drawn without pixels that are not excluded now.
+        refused. One that was drawn without them keeps less if they are not given again.
     predicted : DataArray or array, dims (y, x), optional
         Chance of each label to be wrong (:func:`hsreject.predicted_error`): the sequence of a
         sample that was drawn at once begins where this prediction lets it come far.
@@ -513,9 +515,10 @@ def _points(
                 f"({map_id(maps[0])}), which may have learned from it. {WAY_OUT}"
             )
         if points.design.n_pixels < n_pixels:
-            raise InputError(
-                f"The sample was drawn from {points.design.n_pixels} of {n_pixels} pixels. Exclude "
-                "the same pixels as for the draw (exclude=, --exclude)."
+            _warn(
+                f"{n_pixels - points.design.n_pixels} pixels could not be drawn, and are not "
+                "excluded now: the promise holds whichever they are, and keeps less. Exclude them "
+                "again (exclude=, --exclude)."
             )
         looks, last = points.design.looks, int(points.id[points.labelled].max(initial=0))
         if looks and last not in looks:
@@ -557,6 +560,12 @@ def _tested(
     """Return what a fixed sequence of tests certifies, from a start that no label decides."""
     errors, sizes, n_all = regions.predicted_errors(predicted), regions.sizes, regions.n_all
     keep, wrong = regions.answers(points.row, points.column, points.reference)
+    n_hidden = 0 if points.design is None else max(n_all - points.design.n_pixels, 0)
+    if terms.max_error * n_hidden > _MOST_HIDDEN:
+        raise InputError(
+            f"{n_hidden} pixels could not be drawn, too many to promise anything without knowing "
+            "which. Exclude the same pixels as for the draw (exclude=, --exclude)."
+        )
     n_thinned, density = np.zeros_like(sizes), np.full(sizes.size, len(points) / n_all)
     if points.kind == STRATIFIED:
         left, n_thinned, density = _thinned(points, regions)
@@ -578,10 +587,10 @@ def _tested(
             n_thinned=int(n_thinned[at]),
             density=float(density[at]) if n_thinned[at] else 0.0,
         )
-        tests.append(look.judged(terms, climb=False))
+        tests.append(look.judged(terms, climb=False, n_hidden=n_hidden))
         if not tests[-1].passed:
             break
-    facts = facts | {"n_points": len(points), "n_pixels": n_all}
+    facts = facts | {"n_points": len(points), "n_pixels": n_all - n_hidden, "n_hidden": n_hidden}
     begin = 0 if facts["stacked"] else climb_start(regions, errors, terms)
     return _promise(points, regions, terms, tests, start=begin, most=n_all, **facts)
 

@@ -156,20 +156,26 @@ class Look:
         """Whether the region is certified."""
         return self.n_errors <= self.boundary
 
-    def judged(self, terms: Terms, *, climb: bool) -> Look:
+    def judged(self, terms: Terms, *, climb: bool, n_hidden: int = 0) -> Look:
         """Return the look with its boundary: that of a climb, or of a sample drawn at once.
 
         The latter is the largest b for which a chance of at most delta is left to see b errors or
-        fewer, if the promise were broken.
+        fewer, if the promise were broken; of all that may be, where up to `n_hidden` pixels could
+        not be drawn.
         """
         if climb:
             boundary = dict(terms.boundaries(self.n_pixels)).get(self.n_kept, -1)
             return replace(self, boundary=boundary)
-        chances = self._chances(self.n_kept, too_many(self.n_pixels, terms.max_error))
-        n_passing = np.count_nonzero(chances <= terms.delta * (1 + ROUNDING))
-        return replace(self, boundary=int(n_passing) - 1)
+        alpha, smallest = terms.max_error, max(self.n_pixels - n_hidden, 0)
+        numbers = range(too_many(smallest, alpha), too_many(self.n_pixels, alpha) + 1)
+        # of regions that break the promise with as many wrong pixels, the largest is the worst
+        sizes = [min(self.n_pixels, math.ceil(n / alpha - ROUNDING) - 1) for n in numbers]
+        cases = zip(numbers, sizes, strict=True)
+        chances = (self._chances(self.n_kept, *case) for case in cases)
+        n_passing = ((one <= terms.delta * (1 + ROUNDING)).sum() for one in chances)
+        return replace(self, boundary=int(min(n_passing)) - 1)
 
-    def _chances(self, most: int, n_wrong: int) -> NDArray[np.float64]:
+    def _chances(self, most: int, n_wrong: int, n_pixels: int) -> NDArray[np.float64]:
         """Return the chances of at most 0, 1, ..., `most` errors, were so many pixels wrong.
 
         Of a simple random sample they are hypergeometric. Of one thinned to a density d, errors
@@ -178,7 +184,8 @@ class Look:
         """
         errors = np.arange(most + 1)
         if not self.n_thinned:
-            return np.cumsum(hypergeometric(errors, self.n_pixels, n_wrong, self.n_kept))
+            n_drawn = min(self.n_kept, n_pixels)
+            return np.cumsum(hypergeometric(errors, n_pixels, n_wrong, n_drawn))
         mean = self.density * n_wrong
         chance = bdtr(errors, self.n_thinned, min(mean / self.n_thinned, 1.0))
         return np.where(errors > mean - 1, 1.0, chance)
@@ -192,7 +199,7 @@ class Look:
         possible = range(self.n_errors + 1, self.n_pixels - n_right + 1)
 
         def is_excluded(n_wrong: int) -> bool:
-            return bool(self._chances(self.n_errors, n_wrong)[-1] <= delta)
+            return bool(self._chances(self.n_errors, n_wrong, self.n_pixels)[-1] <= delta)
 
         n_possible = bisect_left(possible, x=True, key=is_excluded)
         return (self.n_errors + n_possible) / self.n_pixels

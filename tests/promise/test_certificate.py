@@ -206,17 +206,35 @@ def test_pixels_without_data_and_rejected_ones_are_never_kept() -> None:
     assert made.coverage == pytest.approx(((kept > 0) & (kept <= 3)).sum() / 7000)
 
 
-def test_pixels_that_were_not_drawn_are_excluded_again() -> None:
-    """A promise about pixels that could not be drawn would be about something nobody looked at."""
+def test_training_pixels_that_were_not_drawn_make_the_test_no_bolder() -> None:
+    """Where nobody says again which they were, the worst of all that could be counts."""
     label, confidence, truth = ranked_map(20, 20)
     train = np.zeros_like(label)
     train[::4, ::4] = 1
-    for design in ("random", "stratified"):
-        sample = hr.draw_sample(label, 150, design=design, exclude=train).with_reference(truth)
-        known = hr.certify(label, confidence, sample, exclude=train, max_error=0.5)
-        assert known.n_pixels == 375
-        with pytest.raises(InputError, match="375 of 400 pixels"):
-            hr.certify(label, confidence, sample, max_error=0.5)
+    sample = hr.draw_sample(label, 150, exclude=train).with_reference(truth)
+    options = {"max_error": 0.3, "confidence_level": 0.8}
+    known = hr.certify(label, confidence, sample, exclude=train, **options)
+    with pytest.warns(HsrejectWarning, match="25 pixels could not be drawn"):
+        hidden = hr.certify(label, confidence, sample, **options)
+    assert known.n_pixels == hidden.n_pixels == 375
+    for test in hidden.tests:
+        size = int((confidence >= test.threshold).sum())
+        sizes = range(max(size - 25, test.n_kept), size + 1)
+        if test.boundary >= 0:
+            allowed = [math.floor(0.3 * s + 1e-9) + 1 for s in sizes]
+            chances = [
+                tail(test.boundary, *one, test.n_kept) for one in zip(sizes, allowed, strict=True)
+            ]
+            assert max(chances) <= 0.2
+    assert 0 < hidden.coverage <= known.coverage
+    large = np.tile(label, (20, 20))
+    clouds = np.arange(large.size).reshape(large.shape) % 4 == 0
+    sample = hr.draw_sample(large, 100, exclude=clouds).with_reference(large)
+    with (
+        pytest.warns(HsrejectWarning, match="could not be drawn"),
+        pytest.raises(InputError, match="Exclude the same pixels"),
+    ):
+        hr.certify(large, np.tile(confidence, (20, 20)), sample)
 
 
 def test_maps_of_a_joint_rejector_are_a_sequence_too() -> None:
