@@ -90,8 +90,8 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
         ),
         "A promise has a design of its own: leave out --design.": climb and design != "random",
     }
-    for sentence in (sentence for sentence, holds in faults.items() if holds):
-        raise InputError(sentence)
+    if fault := next((sentence for sentence, holds in faults.items() if holds), ""):
+        raise InputError(fault)
     if out is not None:
         check_target(out, overwrite=overwrite)
     inputs = open_inputs(label, nodata, confidence, exclude, attribute, predicted)
