@@ -170,7 +170,7 @@ def file_kind(path: Path) -> Kind:
     suffix = path.suffix.lower()
     if is_store(path):
         return Kind.PRODUCT
-    if isinstance(path, RemotePath) and suffix in {".npy", ".mat", *_VECTOR_SUFFIXES}:
+    if isinstance(path, RemotePath) and suffix in {".npy", ".mat"}:
         raise FileError(f"{path}: {suffix} files are read from disk only. Download it.")
     if suffix in {".npy", ".mat"}:
         return Kind.ARRAY

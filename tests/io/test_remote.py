@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
+import geopandas as gpd
 import h5py
 import numpy as np
 import pytest
@@ -262,3 +263,18 @@ def test_a_url_is_a_path_that_keeps_its_slashes() -> None:
     signed = as_path("https://host/a/b.tif?key=1/2/s3")
     assert (signed.name, signed.suffix) == ("b.tif", ".tif")
     assert str(signed) == "https://host/a/b.tif?key=1%2F2%2Fs3"
+
+
+@pytest.mark.parametrize("ending", ["gpkg", "geojson", "csv"])
+def test_vector_labels_by_url(tmp_path, url, ending) -> None:
+    scene = hr.open_scene(write_with_gdal(tmp_path / "scene.tif", CUBE))
+    x, y = scene.x.values[[3, 200]], scene.y.values[[5, 100]]
+    frame = gpd.GeoDataFrame({"kind": ["soil", "water"]}, geometry=gpd.points_from_xy(x, y))
+    path = tmp_path / f"points.{ending}"
+    if ending == "csv":
+        frame.drop(columns="geometry").assign(x=x, y=y).to_csv(path, index=False)
+    else:
+        frame.set_crs(scene.rio.crs).to_crs(4326).to_file(path)
+    labels = hr.open_labels(f"{url}/good/{path.name}", like=scene, attribute="kind")
+    assert labels.values[[5, 100], [3, 200]].tolist() == [1, 2]
+    assert (labels.values > 0).sum() == 2
