@@ -20,9 +20,9 @@ import numpy as np
 import hsreject as hr
 from benchmarks.bench_rejection import evidence
 from benchmarks.timing import Row
-from hsreject.promise.climb import RIGHT, WRONG, labelled
-from hsreject.promise.design import map_climbs
-from hsreject.promise.frame import Frame
+from hsreject.certification.climb import RIGHT, WRONG, labelled
+from hsreject.certification.design import map_climbs
+from hsreject.certification.frame import Frame
 
 MINUTES = 9
 N_REDRAWS = int(os.environ.get("PROMISE_REDRAWS", "1000"))

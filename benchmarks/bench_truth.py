@@ -19,7 +19,7 @@ from scipy.ndimage import gaussian_filter, minimum_filter
 import hsreject as hr
 from benchmarks.timing import Row
 from hsreject.measures.uncertainty import Clumps
-from hsreject.sampling.polygons import polygon_numbers
+from hsreject.splits.polygons import polygon_numbers
 
 MINUTES = 12
 Split = tuple[xr.DataArray, xr.DataArray]

@@ -12,7 +12,6 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.registry import Registry
 from hsreject.schema import (
@@ -23,6 +22,7 @@ from hsreject.schema import (
     nodata_label,
     plain_field,
 )
+from hsreject.schema.classes import ClassTable
 
 Floats = NDArray[np.floating[Any]]
 ArrayT = TypeVar("ArrayT", xr.DataArray, NDArray[Any])

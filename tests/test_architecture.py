@@ -15,9 +15,9 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # From the bottom up. A name is a module or a package directly under hsreject.
 LAYERS = (
     {"errors"},
-    {"progress", "registry", "classes", "compilation", "threads", "files", "keys"},
-    {"schema", "class_tree"},
-    {"confidence", "sampling"},
+    {"progress", "registry", "compilation", "threads", "files", "keys"},
+    {"schema"},
+    {"confidence", "splits"},
     {"io"},
     {"datasets"},
     {"measures"},
@@ -25,7 +25,9 @@ LAYERS = (
     {"classify"},
     {"context"},
     {"rejection"},
-    {"promise"},
+    {"plugins"},
+    {"evaluation"},
+    {"certification"},
     {"handover"},
     {"mapping"},
     {"plot"},

@@ -24,26 +24,26 @@ from hsreject.pipeline.parts import REGISTRIES
 from hsreject.pipeline.plan import SECTIONS
 
 CHAPTERS = {
-    "Scenes, labels and maps": ("io", "classes", "class_tree", "datasets"),
-    "Training pixels": ("sampling",),
+    "Scenes, labels and maps": ("io", "schema", "datasets"),
+    "Training pixels": ("splits",),
     "Features": ("features",),
     "Classifiers": ("classify",),
     "Context": ("context",),
-    "Rejection": ("rejection", "confidence", "class_tree"),
+    "Rejection": ("rejection", "confidence"),
     "Measures": ("measures",),
-    "Promises": ("promise",),
+    "Promises": ("certification",),
     "Handing over": ("handover",),
     "Runs from a configuration": ("pipeline",),
-    "Models and large scenes": ("mapping",),
+    "Models and large scenes": ("mapping", "plugins"),
     "Pictures": ("plot",),
-    "Reports": ("report",),
+    "Reports": ("evaluation", "report"),
     "Errors and warnings": ("errors",),
 }
 """Titles of the pages of public names, in the order of the work, and the modules they are from."""
 
 RETURNED = {
     "io": ("io.describe.Description", "io.describe.ClassCount"),
-    "class_tree": ("class_tree.Group",),
+    "schema": ("schema.class_tree.Group",),
     "context": (
         "context.segsalsa.SegSALSAResult",
         "context.problem.Checkpoint",
@@ -59,10 +59,10 @@ RETURNED = {
         "measures.samples.EvaluationSamples",
         "measures.uncertainty.Clumps",
     ),
-    "promise": (
-        "promise.sample.Design",
-        "promise.assessment.Estimate",
-        "promise.climb.Look",
+    "certification": (
+        "certification.sample.Design",
+        "certification.assessment.Estimate",
+        "certification.climb.Look",
     ),
     "mapping": (
         "mapping.map_scene.SceneMap",
@@ -71,7 +71,7 @@ RETURNED = {
         "mapping.map_summary.Rejection",
         "mapping.map_model.TrainingScene",
     ),
-    "report": ("report.evaluation.NamedPoint",),
+    "evaluation": ("evaluation.evaluation.NamedPoint",),
 }
 """What public names return or hand over, but nobody makes by hand: pages without a public name."""
 

@@ -44,7 +44,7 @@ from hsreject.features.windows import (
     windows_of,
 )
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.sampling.polygons import polygon_advice
+from hsreject.splits.polygons import polygon_advice
 from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class AutoClassifier(SceneModel):
     --------
     >>> from hsreject import AutoClassifier
     >>> from hsreject.datasets.synthetic import synthetic_scene
-    >>> from hsreject.sampling.draws import sample_per_class
+    >>> from hsreject.splits.draws import sample_per_class
     >>> cube, labels = synthetic_scene(rows=32, columns=32, n_bands=8)
     >>> train, test = sample_per_class(labels, 5)
     >>> probability = AutoClassifier().fit_predict_proba(cube, train)

@@ -21,7 +21,7 @@ from hsreject.threads import one_blas_thread
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hsreject.classes import ClassTable
+    from hsreject.schema.classes import ClassTable
 
 HeldOut = tuple[xr.DataArray, "NDArray[np.bool_]"]
 """Probabilities (category, y, x) without the training pixels of a fold, and their mask (y, x)."""

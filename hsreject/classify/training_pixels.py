@@ -11,8 +11,8 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.sampling.draws import deal_folds
-from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_folds, polygon_numbers
+from hsreject.splits.draws import deal_folds
+from hsreject.splits.polygons import CLUMPED, clump_size, polygon_folds, polygon_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -31,8 +31,8 @@ from hsreject.errors import InputError
 if TYPE_CHECKING:
     import xarray as xr
 
-    from hsreject.promise.assessment import Assessment, Estimate
-    from hsreject.promise.certificate import Certificate
+    from hsreject.certification.assessment import Assessment, Estimate
+    from hsreject.certification.certificate import Certificate
 
 
 def certify_command(  # noqa: PLR0913 (one argument per option)
@@ -74,10 +74,10 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
     check_there(*labels, confidence, sample, exclude, predicted)
     import xarray as xr
 
+    from hsreject.certification.certificate import certify
+    from hsreject.certification.design import more_points
+    from hsreject.certification.sample import open_sample
     from hsreject.files import check_folder, complete_folder
-    from hsreject.promise.certificate import certify
-    from hsreject.promise.design import more_points
-    from hsreject.promise.sample import open_sample
     from hsreject.schema import OPERATING_POINT
 
     check_folder(out, overwrite=overwrite)
@@ -171,9 +171,9 @@ def assess_command(
     The sample may be random or stratified, drawn from this map or another one of the same place.
     """
     check_there(label, sample)
+    from hsreject.certification.assessment import assess
+    from hsreject.certification.sample import open_sample
     from hsreject.files import check_folder, complete_folder
-    from hsreject.promise.assessment import assess
-    from hsreject.promise.sample import open_sample
 
     if out is not None:
         check_folder(out, overwrite=overwrite)

@@ -24,7 +24,7 @@ from hsreject.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hsreject.report.evaluation import Evaluation
+    from hsreject.evaluation.evaluation import Evaluation
 
 
 def evaluate_command(  # noqa: PLR0913 (one argument per option)
@@ -59,8 +59,8 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
     rejected), phi the odds of an error among the rejected over the odds among all.
     """
     check_there(reference, labels, confidence, rejected)
+    from hsreject.evaluation.evaluation import evaluate
     from hsreject.files import check_folder
-    from hsreject.report.evaluation import evaluate
 
     if out is not None:
         check_folder(out, overwrite=overwrite)  # before the work, not after it
@@ -83,7 +83,7 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
 
 def show_evaluation(evaluation: Evaluation, console: Console | None = None) -> None:
     """Print the table of operating points, and the figures that people quote."""
-    from hsreject.report.evaluation import summary_lines
+    from hsreject.evaluation.evaluation import summary_lines
 
     rows = [
         (
@@ -161,10 +161,10 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
             f"{len(labels)}, {len(confidence)} and {', '.join(names)}). Name them with --name."
         )
 
+    from hsreject.evaluation.evaluation import as_dataset, training_warnings
     from hsreject.io.maps import open_maps
     from hsreject.io.scene import open_scene
     from hsreject.progress import reporting_reads
-    from hsreject.report.evaluation import as_dataset, training_warnings
     from hsreject.report.explorer import write_explorer
 
     systems = {}

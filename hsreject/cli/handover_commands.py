@@ -48,7 +48,7 @@ def next_command(
     from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_map
     from hsreject.io.scene import open_scene
-    from hsreject.promise.label_page import write_label_page
+    from hsreject.report.label_page import write_label_page
     from hsreject.schema import check_same_grid
 
     page = out.with_suffix(".html")

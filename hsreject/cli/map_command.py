@@ -137,7 +137,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     from hsreject.mapping.archive import SUMMARY, find_scenes, map_archive
     from hsreject.mapping.blocks import cluster
     from hsreject.mapping.map_scene import map_scene
-    from hsreject.mapping.plugins import load_plugins
+    from hsreject.plugins import load_plugins
 
     load_plugins(plugin or ())
     options: dict[str, Any] = {

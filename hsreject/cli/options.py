@@ -252,7 +252,7 @@ def open_inputs(
     from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_band, open_map
     from hsreject.io.scene import file_kind
-    from hsreject.io.vector import covered_pixels
+    from hsreject.io.vectors.vector import covered_pixels
     from hsreject.schema import LEVEL_CONFIDENCE
 
     on_map, confidences, error = open_label_map(label, nodata), None, None
@@ -275,9 +275,9 @@ def _open_predicted(path: Path, label: xr.DataArray, confidence: xr.DataArray) -
 
     Those of a run are its test pixels or, where it has none, those of its cross-validation.
     """
+    from hsreject.certification.design import error_of_curve, predicted_error
     from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_band
-    from hsreject.promise.design import error_of_curve, predicted_error
 
     if path.suffix == ".skops":
         from hsreject.mapping.map_scene import open_map_model

@@ -76,8 +76,8 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
     'hsreject assess'. With --for-promise the first batch is drawn; 'certify --more' adds others.
     """
     check_there(label, exclude, confidence, predicted)
+    from hsreject.certification.design import draw_sample
     from hsreject.files import check_target
-    from hsreject.promise.design import draw_sample
 
     climb = for_promise is not None
     faults = {
@@ -133,8 +133,8 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
 
 def _show_plan(inputs: Inputs, confidence_level: float) -> None:
     """Print what coverage to expect for some numbers of labels and errors."""
-    from hsreject.promise.design import expected_coverage
-    from hsreject.promise.frame import percent
+    from hsreject.certification.design import expected_coverage
+    from hsreject.certification.frame import percent
 
     expected = expected_coverage(**inputs._asdict(), confidence_level=confidence_level)
     rows = [
@@ -180,11 +180,11 @@ def label_command(
     It saves a CSV file that 'hsreject certify' and 'hsreject assess' read, and continues from one.
     """
     check_there(sample, scene, labels, medians)
+    from hsreject.certification.sample import open_sample
     from hsreject.files import check_target
     from hsreject.io.labels import open_labels
     from hsreject.io.scene import open_scene
-    from hsreject.promise.label_page import offered_map, write_label_page
-    from hsreject.promise.sample import open_sample
+    from hsreject.report.label_page import offered_map, write_label_page
 
     check_target(out, overwrite=overwrite)
     cube = open_scene(scene)

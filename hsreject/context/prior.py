@@ -14,10 +14,10 @@ from dask.base import tokenize
 from numpy.typing import NDArray
 from scipy.ndimage import label
 
-from hsreject.classes import ClassTable
 from hsreject.context.preconditioned_admm import Iteration
 from hsreject.context.problem import STRONGEST, Array
 from hsreject.errors import InputError
+from hsreject.schema.classes import ClassTable
 from hsreject.threads import Threads
 
 LAYER = "layer"  # the dimension of what priors take from the image of a whole scene

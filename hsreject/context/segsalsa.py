@@ -12,7 +12,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hsreject.classes import ClassTable
 from hsreject.confidence import label_map
 from hsreject.context.admm import ADMM
 from hsreject.context.preconditioned_admm import PreconditionedADMM
@@ -32,6 +31,7 @@ from hsreject.schema import (
     good_bands,
     total_halo,
 )
+from hsreject.schema.classes import ClassTable
 from hsreject.threads import Threads, usable_cores
 
 ArrayT = TypeVar("ArrayT", xr.DataArray, NDArray[Any])

@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 
 from hsreject import schema
-from hsreject.classes import ClassTable
 from hsreject.errors import FileError
+from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

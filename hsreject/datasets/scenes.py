@@ -18,12 +18,12 @@ import xarray as xr
 from scipy.io import loadmat
 
 from hsreject import schema
-from hsreject.classes import ClassTable
 from hsreject.datasets.indian_pines import corrected_bands
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_target, reason
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import nearest
+from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

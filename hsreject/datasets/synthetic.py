@@ -7,9 +7,9 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter, gaussian_filter1d
 
-from hsreject.classes import ClassTable
 from hsreject.registry import check_count, check_number
 from hsreject.schema import BAND, CUBE_DIMS, GOOD_BAND, MAP_DIMS, WAVELENGTH, X, Y, attach_classes
+from hsreject.schema.classes import ClassTable
 
 _PIXEL_SIZE = 30.0
 _WEST, _NORTH = 368_000.0, 5_808_000.0  # a corner in UTM zone 33 north

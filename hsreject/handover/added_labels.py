@@ -9,11 +9,11 @@ from os import PathLike
 import numpy as np
 import xarray as xr
 
-from hsreject.classes import ClassTable
+from hsreject.certification.sample import CHOSEN, NONE_OF_THESE_TEXT, Sample, open_sample
 from hsreject.errors import HsrejectWarning, InputError
-from hsreject.promise.sample import CHOSEN, NONE_OF_THESE_TEXT, Sample, open_sample
 from hsreject.registry import nearest
 from hsreject.schema import NO_REFERENCE, POLYGON, attach_classes, class_table
+from hsreject.schema.classes import ClassTable
 
 Pair = tuple[xr.DataArray, xr.DataArray]
 

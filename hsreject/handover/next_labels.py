@@ -15,17 +15,17 @@ from scipy import ndimage
 from scipy.spatial import cKDTree
 
 from hsreject import schema
-from hsreject.classes import ClassTable
+from hsreject.certification.frame import NODATA, excluded_pixels, map_id
+from hsreject.certification.sample import CHOSEN, Design, Sample
 from hsreject.errors import InputError
 from hsreject.handover.filled_map import NO_DATA, PROBABILITY
 from hsreject.handover.regions import Regions
 from hsreject.io.grid import Grid
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.promise.frame import NODATA, excluded_pixels, map_id
-from hsreject.promise.sample import CHOSEN, Design, Sample
 from hsreject.registry import check_count
 from hsreject.rejection.rejector import REJECTED_FLAG, UNKNOWN_FLAG
 from hsreject.schema import NO_REFERENCE, REJECTED, X, Y, as_map, class_table
+from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,15 +11,15 @@ import numpy as np
 import shapely
 import xarray as xr
 
+from hsreject.certification.frame import NODATA
 from hsreject.compilation import compiled, inner
 from hsreject.errors import InputError
 from hsreject.files import replacing
 from hsreject.handover.regions import Regions, sums
 from hsreject.handover.sieve import Area, joined
 from hsreject.io.grid import Grid
-from hsreject.io.vector import write_layer
+from hsreject.io.vectors.vector import write_layer
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.promise.frame import NODATA
 from hsreject.schema import REJECTED, ZERO_MEANING, as_map
 
 if TYPE_CHECKING:

@@ -15,15 +15,15 @@ from rasterio.warp import transform_bounds
 from shapely.geometry import box, mapping
 
 from hsreject import __version__
-from hsreject.class_tree import ClassTree
-from hsreject.classes import ClassTable
+from hsreject.certification.frame import map_id
+from hsreject.evaluation.confidence_classes import CONFIDENCE_CLASSES
 from hsreject.files import replacing
-from hsreject.handover.confidence_classes import CONFIDENCE_CLASSES
 from hsreject.handover.filled_map import PERCENT
 from hsreject.io.grid import Grid, quiet_without_place
-from hsreject.promise.frame import map_id
 from hsreject.rejection.rejector import FLAGS
 from hsreject.schema import CONFIDENCE_CLASS, NO_REFERENCE_MEANING, class_table
+from hsreject.schema.class_tree import ClassTree
+from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
     from pathlib import Path

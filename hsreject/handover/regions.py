@@ -16,13 +16,13 @@ import numpy as np
 import xarray as xr
 
 from hsreject import schema
-from hsreject.classes import ClassTable
+from hsreject.certification.frame import NODATA
 from hsreject.compilation import compiled
 from hsreject.errors import InputError
 from hsreject.io.grid import Grid
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.promise.frame import NODATA
 from hsreject.schema import REJECTED, X, Y, as_map, check_label_type, check_same_grid
+from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

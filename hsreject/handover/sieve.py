@@ -11,10 +11,10 @@ import numpy as np
 import xarray as xr
 from dask.delayed import delayed
 
+from hsreject.certification.frame import NODATA
 from hsreject.errors import InputError
 from hsreject.handover.regions import ROWS, Regions, sums
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.promise.frame import NODATA
 from hsreject.registry import check_number
 from hsreject.schema import REJECTED, as_map, attach_classes, label_dtype, nodata_label
 

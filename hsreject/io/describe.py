@@ -10,7 +10,6 @@ import numpy as np
 from dask.base import compute
 
 from hsreject import schema
-from hsreject.classes import ClassTable
 from hsreject.errors import FileError
 from hsreject.files import reading
 from hsreject.io.arrays import Kind, stored_arrays
@@ -21,8 +20,9 @@ from hsreject.io.maps import open_map
 from hsreject.io.rasters.raster import raster_info, read_pixels
 from hsreject.io.remote import existing_scene
 from hsreject.io.scene import file_kind, open_scene
-from hsreject.io.vector import layer_info
+from hsreject.io.vectors.vector import layer_info
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
+from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
     import os

@@ -16,8 +16,6 @@ from rasterio.enums import Resampling
 from rasterio.warp import reproject
 
 from hsreject import schema
-from hsreject.class_tree import GROUPS_ATTRIBUTE
-from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.files import reading
 from hsreject.io.arrays import Kind, choose_array, stored_arrays
@@ -27,6 +25,8 @@ from hsreject.io.rasters.raster import RasterInfo, raster_info, read_pixels, vir
 from hsreject.io.remote import existing_scene
 from hsreject.io.scene import file_kind
 from hsreject.registry import check_choice
+from hsreject.schema.class_tree import GROUPS_ATTRIBUTE
+from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
     import os
@@ -203,7 +203,7 @@ def _read_array(path: Path, variable: str | None) -> _StoredLabels:
 def _read_features(
     path: Path, grid: Grid | None, attribute: str | None, layer: str | None, names: dict[int, str]
 ) -> _StoredLabels:
-    from hsreject.io.vector import burn, number_classes, read_features  # noqa: PLC0415  (slow)
+    from hsreject.io.vectors.vector import burn, number_classes, read_features  # noqa: PLC0415  (slow)
 
     if grid is None:
         raise InputError(

@@ -16,7 +16,6 @@ from rasterio._err import CPLE_BaseError
 from rasterio.errors import RasterioError
 
 from hsreject import schema
-from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_space, free_space, reading, replacing
 from hsreject.io.arrays import Kind, choose_array, stored_arrays
@@ -29,6 +28,7 @@ from hsreject.io.rasters.raster import RasterInfo, raster_info, read_pixels
 from hsreject.io.remote import existing_scene
 from hsreject.io.scene import file_kind, open_scene
 from hsreject.progress import ProgressCallback, no_progress
+from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
     from affine import Affine

@@ -21,11 +21,11 @@ from hsreject.rejection.novelty import UNKNOWN_BELOW, Novelty, below_all_others,
 from hsreject.schema import BAND, LEVEL, LEVEL_CONFIDENCE, MAP_DIMS, OPERATING_POINT, total_halo
 
 if TYPE_CHECKING:
-    from hsreject.class_tree import ClassTree
-    from hsreject.classes import ClassTable
     from hsreject.classify.scene_model import SceneModel
     from hsreject.measures.choosing import Goal
     from hsreject.rejection import RankedRejector
+    from hsreject.schema.class_tree import ClassTree
+    from hsreject.schema.classes import ClassTable
 
 KEPT_AT_LEVEL, KEPT_AS_CLASS = "kept_at_level", "kept_as_class"
 """Columns of operating points with groups: the share of pixels with an answer of each level."""

@@ -14,6 +14,7 @@ import dask
 import xarray as xr
 
 from hsreject import schema
+from hsreject.certification.certificate import Certificate
 from hsreject.errors import InputError
 from hsreject.files import check_folder, check_space, complete_folder, unfinished_folder
 from hsreject.handover.filled_map import FILLED, filled_map, filled_raster, open_filled_map
@@ -29,7 +30,6 @@ from hsreject.mapping.model_file import load_model
 from hsreject.mapping.ranking import MapJob, key_of_work, rank_scene, ranking_dtype
 from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.promise.certificate import Certificate
 from hsreject.registry import check_choice
 from hsreject.rejection.hierarchical import flat_map, levels_as_field
 from hsreject.rejection.rejector import GROUP_FLAG, UNKNOWN_FLAG, flag_map
@@ -37,7 +37,7 @@ from hsreject.rejection.rejector import GROUP_FLAG, UNKNOWN_FLAG, flag_map
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hsreject.promise.sample import Sample
+    from hsreject.certification.sample import Sample
 
 SUMMARY_FILE = "summary.toml"
 FILES = ("label", "confidence", schema.LABEL_WITH_REJECTION, "flag")

@@ -12,25 +12,25 @@ import tomli_w
 import xarray as xr
 
 from hsreject import __version__
-from hsreject.class_tree import ClassTree, rows_of
+from hsreject.certification.frame import labels_of, map_id
+from hsreject.certification.sample import given_sample
 from hsreject.errors import InputError
 from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD, Goal
 from hsreject.measures.point import COUNTS
-from hsreject.promise.frame import labels_of, map_id
-from hsreject.promise.sample import given_sample
 from hsreject.rejection.novelty import UNKNOWN_BELOW
 from hsreject.rejection.rejector import UNKNOWN_FLAG
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import BAND, LEVEL_CONFIDENCE, MAP_DIMS, REJECTION_COST, X, Y, class_table
+from hsreject.schema.class_tree import ClassTree, rows_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hsreject.certification.certificate import Certificate
     from hsreject.mapping.blocks import Blocks
     from hsreject.mapping.map_model import Similarity
     from hsreject.mapping.ranking import MapJob
     from hsreject.progress import ProgressCallback
-    from hsreject.promise.certificate import Certificate
 
 CERTIFICATE = "certificate"
 

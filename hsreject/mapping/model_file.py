@@ -27,7 +27,7 @@ from hsreject.classify.scene_model import SceneModel
 from hsreject.errors import FileError, HsrejectError, InputError
 from hsreject.files import existing, replacing
 from hsreject.mapping.map_model import MapModel
-from hsreject.mapping.plugins import is_loaded, plugin_of
+from hsreject.plugins import is_loaded, plugin_of
 from hsreject.schema import BAND, CUBE_DIMS, WAVELENGTH
 
 FORMAT = "hsreject model"

@@ -33,11 +33,11 @@ from hsreject.rejection.novelty import below_all_others
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hsreject.classes import ClassTable
+    from hsreject.certification.certificate import Certificate
     from hsreject.classify.scene_model import SceneModel
     from hsreject.measures.choosing import Goal
-    from hsreject.promise.certificate import Certificate
     from hsreject.rejection import RankedRejector
+    from hsreject.schema.classes import ClassTable
 
 READ_AT_ONCE = 50_000_000  # bytes of label and confidence that are read whole
 

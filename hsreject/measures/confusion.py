@@ -9,11 +9,11 @@ import numpy as np
 import xarray as xr
 
 from hsreject import schema
-from hsreject.class_tree import rows_of
-from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.measures import inputs
 from hsreject.measures.point import share
+from hsreject.schema.class_tree import rows_of
+from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -20,13 +20,13 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 from hsreject import schema
-from hsreject.class_tree import ClassTree, rows_of
-from hsreject.classes import ClassTable
 from hsreject.compilation import compiled
 from hsreject.errors import InputError
 from hsreject.measures import inputs
 from hsreject.measures.curve import curve_columns
 from hsreject.measures.point import Counts
+from hsreject.schema.class_tree import ClassTree, rows_of
+from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from hsreject.certification.run_promise import certified_place
 from hsreject.measures.choosing import ACCURACY, FRACTION, MAX_ERROR, Goal, choose_point
 from hsreject.measures.curve import curve_of_points
 from hsreject.measures.point import OperatingPoint, operating_point
-from hsreject.promise.run_promise import certified_place
 from hsreject.rejection.hierarchical import (
     answer_map,
     credited_label,
@@ -23,8 +23,6 @@ from hsreject.rejection.hierarchical import (
 from hsreject.rejection.ranked import RankedRejector
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.rejection.thresholds import threshold_for_fraction
-from hsreject.sampling.draws import random_keys
-from hsreject.sampling.polygons import polygon_folds, polygon_numbers
 from hsreject.schema import (
     LABEL_WITH_REJECTION,
     LEVEL_CONFIDENCE,
@@ -34,9 +32,11 @@ from hsreject.schema import (
     nodata_label,
     reference_pixels,
 )
+from hsreject.splits.draws import random_keys
+from hsreject.splits.polygons import polygon_folds, polygon_numbers
 
 if TYPE_CHECKING:
-    from hsreject.promise.certificate import Certificate
+    from hsreject.certification.certificate import Certificate
 
 FEWEST_KEPT = 30  # calibration pixels: of fewer an accuracy says too little
 _STREAM = 1 << 18  # of random numbers; samplings take those of the class values, which are smaller

@@ -23,12 +23,11 @@ from hsreject.io.labels import open_labels
 from hsreject.io.lookup import LookupTable
 from hsreject.io.remote import existing_scene
 from hsreject.io.scene import file_kind, open_scene
-from hsreject.io.vector import is_known, read_columns
+from hsreject.io.vectors.vector import is_known, read_columns
 from hsreject.measures.choosing import Goal
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.registry import check_choice
 from hsreject.report.page import templates
-from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_numbers, touching_share
 from hsreject.schema import (
     BAND,
     LARGEST_LABEL,
@@ -39,6 +38,7 @@ from hsreject.schema import (
     class_table,
     valid_pixels,
 )
+from hsreject.splits.polygons import CLUMPED, clump_size, polygon_numbers, touching_share
 
 _CLASS_ATTRIBUTES = (  # what people call it, likeliest first
     "class", "class_name", "classname", "land_cover", "landcover", "lulc", "lc", "cover", "label",

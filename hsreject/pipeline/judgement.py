@@ -11,23 +11,20 @@ import numpy as np
 import xarray as xr
 from scipy.special import stdtrit
 
-from hsreject.class_tree import ClassTree
-from hsreject.handover.confidence_classes import confidence_classes
+from hsreject.certification.run_promise import promise_figures
+from hsreject.evaluation.confidence_classes import confidence_classes
+from hsreject.evaluation.evaluation import Evaluation, evaluate
+from hsreject.evaluation.tables import LevelShares, label_areas, level_shares
 from hsreject.measures.choosing import choose_point
 from hsreject.measures.point import share
 from hsreject.measures.summary import accuracy_at, aurc
 from hsreject.measures.uncertainty import square_blocks
 from hsreject.pipeline.plan import PLACE_ALONE
 from hsreject.pipeline.stages import System, Walk
-from hsreject.promise.run_promise import promise_figures
 from hsreject.rejection.hierarchical import credited_label, node_codes
 from hsreject.rejection.rejector import UNKNOWN
-from hsreject.report.evaluation import Evaluation, evaluate
 from hsreject.report.findings import statement
 from hsreject.report.page import percent, templates
-from hsreject.report.tables import LevelShares, label_areas, level_shares
-from hsreject.sampling.draws import MEANING
-from hsreject.sampling.polygons import ADVICE, is_digitised, polygon_numbers
 from hsreject.schema import (
     AT_FRACTION,
     LABEL_WITH_REJECTION,
@@ -38,6 +35,9 @@ from hsreject.schema import (
     class_table,
     nodata_label,
 )
+from hsreject.schema.class_tree import ClassTree
+from hsreject.splits.draws import MEANING
+from hsreject.splits.polygons import ADVICE, is_digitised, polygon_numbers
 
 QUOTED_FRACTIONS = (0.1, 0.2)  # rejected, at which a table says how accurate the others are
 _ENDS = ("", "_lower", "_upper")  # of a name: a number and its interval

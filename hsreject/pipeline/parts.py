@@ -23,9 +23,9 @@ from hsreject.io.labels import open_labels
 from hsreject.io.scene import open_scene
 from hsreject.registry import Registry
 from hsreject.rejection import REJECTORS
-from hsreject.sampling.draws import given_split, sample_blocks, sample_fraction, sample_per_class
-from hsreject.sampling.polygons import sample_polygons
 from hsreject.schema import X, Y
+from hsreject.splits.draws import given_split, sample_blocks, sample_fraction, sample_per_class
+from hsreject.splits.polygons import sample_polygons
 
 Pair = tuple[xr.DataArray, xr.DataArray]
 Sections = Mapping[str, Any]

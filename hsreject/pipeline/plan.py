@@ -12,8 +12,6 @@ import numpy as np
 import xarray as xr
 from sklearn.base import clone
 
-from hsreject.class_tree import ClassTree, groups_of
-from hsreject.classes import ClassTable
 from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.classify.scene_model import SceneModel
@@ -22,9 +20,9 @@ from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import ConfigError
 from hsreject.features import FEATURES
 from hsreject.handover.added_labels import added_labels, with_added
-from hsreject.mapping.plugins import load_plugins
 from hsreject.measures.choosing import Goal
 from hsreject.pipeline.parts import BASELINES, SAMPLERS, SCENES, Pair, Sections
+from hsreject.plugins import load_plugins
 from hsreject.registry import (
     Registry,
     bind_part,
@@ -43,6 +41,8 @@ from hsreject.rejection import (
     SequentialRejector,
 )
 from hsreject.schema import attach_classes, check_same_grid, class_table
+from hsreject.schema.class_tree import ClassTree, groups_of
+from hsreject.schema.classes import ClassTable
 
 PLACE_ALONE = "coordinates"  # the baseline that knows where a pixel lies and nothing else
 

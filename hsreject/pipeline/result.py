@@ -15,8 +15,9 @@ import tomli_w
 import xarray as xr
 
 from hsreject import __version__
-from hsreject.class_tree import GROUPS_ATTRIBUTE
+from hsreject.certification.run_promise import promise_words
 from hsreject.errors import FileError, HsrejectError
+from hsreject.evaluation.tables import confidence_table, write_by_class, write_tables
 from hsreject.files import (
     MANIFEST,
     PARTIAL,
@@ -36,10 +37,8 @@ from hsreject.pipeline.config import scene_name
 from hsreject.pipeline.run_report import run_report, table_of
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.progress import ProgressCallback
-from hsreject.promise.run_promise import promise_words
 from hsreject.rejection.hierarchical import flat_map, levels_as_field
 from hsreject.rejection.rejector import UNKNOWN
-from hsreject.report.tables import confidence_table, write_by_class, write_tables
 from hsreject.schema import (
     BAND,
     CANDIDATE,
@@ -51,6 +50,7 @@ from hsreject.schema import (
     SEED,
     SYSTEM,
 )
+from hsreject.schema.class_tree import GROUPS_ATTRIBUTE
 
 if TYPE_CHECKING:
     from hsreject.pipeline.judgement import Judgement

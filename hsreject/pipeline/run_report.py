@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.handover.confidence_classes import CONFIDENCE_CLASSES
+from hsreject.evaluation.confidence_classes import CONFIDENCE_CLASSES
 from hsreject.io.grid import Grid
 from hsreject.pipeline.judgement import judged_pixels, say
 from hsreject.plot.image_displays import FalseColorDisplay
@@ -21,7 +21,6 @@ from hsreject.report import findings
 from hsreject.report.explorer import write_explorer
 from hsreject.report.figures import Pictures
 from hsreject.report.page import Picture, number, records
-from hsreject.sampling.polygons import is_digitised, polygon_numbers
 from hsreject.schema import (
     AT_FRACTION,
     LEVEL_CONFIDENCE,
@@ -33,6 +32,7 @@ from hsreject.schema import (
     SYSTEM,
     class_table,
 )
+from hsreject.splits.polygons import is_digitised, polygon_numbers
 
 if TYPE_CHECKING:
     from hsreject.pipeline.judgement import Judgement

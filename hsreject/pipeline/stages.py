@@ -37,7 +37,15 @@ from hsreject.pipeline.tuning import tune
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import Novelty, Rejector
 from hsreject.rejection.evidence import P_VALUE, TOKEN
-from hsreject.sampling.polygons import (
+from hsreject.schema import (
+    CALIBRATED,
+    CATEGORY,
+    NO_REFERENCE,
+    OPERATING_POINT,
+    class_table,
+    reference_pixels,
+)
+from hsreject.splits.polygons import (
     ADVICE,
     LEFT_OUT,
     NOT_ESTIMATED,
@@ -47,14 +55,6 @@ from hsreject.sampling.polygons import (
     left_out_accuracy,
     polygon_folds,
     polygon_numbers,
-)
-from hsreject.schema import (
-    CALIBRATED,
-    CATEGORY,
-    NO_REFERENCE,
-    OPERATING_POINT,
-    class_table,
-    reference_pixels,
 )
 
 _N_FOLDS = 5

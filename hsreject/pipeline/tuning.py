@@ -18,8 +18,8 @@ from scipy.special import softmax
 
 from hsreject.classify.pool import best_temperature, brier_scores, floored_log
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_numbers
 from hsreject.schema import CANDIDATE, CATEGORY
+from hsreject.splits.polygons import CLUMPED, clump_size, polygon_numbers
 
 if TYPE_CHECKING:
     from hsreject.classify.scene_model import SceneModel

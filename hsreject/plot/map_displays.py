@@ -12,7 +12,6 @@ from matplotlib.colors import to_rgb, to_rgba
 from matplotlib.patches import Patch
 from skimage.color import rgb2lab
 
-from hsreject.classes import ClassTable
 from hsreject.measures.point import COUNTS
 from hsreject.plot.image_displays import draw_raster, map_size, thinned
 from hsreject.plot.style import print_style, shown_axes
@@ -26,6 +25,7 @@ from hsreject.schema import (
     nodata_label,
     zero_meaning,
 )
+from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.patches import Patch
 
+from hsreject.certification.frame import Frame
 from hsreject.plot.style import (
     BETTER,
     COLUMN_WIDTH,
@@ -16,14 +17,13 @@ from hsreject.plot.style import (
     print_style,
     shown_axes,
 )
-from hsreject.promise.frame import Frame
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-    from hsreject.promise.assessment import Assessment
-    from hsreject.promise.certificate import Certificate
+    from hsreject.certification.assessment import Assessment
+    from hsreject.certification.certificate import Certificate
 
 _GRAY = "0.55"
 _INK = "#0072b2"

@@ -10,8 +10,6 @@ import numpy as np
 import xarray as xr
 
 from hsreject import schema
-from hsreject.class_tree import GROUPS_ATTRIBUTE, ClassTree, Group, groups_of, rows_of
-from hsreject.classes import ClassTable
 from hsreject.confidence import TieBrokenMaximum, label_map_of_positions
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
@@ -20,6 +18,8 @@ from hsreject.registry import check_number
 from hsreject.rejection.ranked import FieldRanking
 from hsreject.rejection.rejector import RANK, check_context, check_novelty
 from hsreject.schema import LABEL_WITH_REJECTION, LEVEL, LEVEL_CONFIDENCE, REJECTED
+from hsreject.schema.class_tree import GROUPS_ATTRIBUTE, ClassTree, Group, groups_of, rows_of
+from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

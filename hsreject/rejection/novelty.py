@@ -20,7 +20,7 @@ from hsreject.features.pixels import located_samples, map_pixels
 from hsreject.features.windows import Window, each_window, in_windows, windows_of
 from hsreject.registry import check_count
 from hsreject.rejection.evidence import P_VALUE
-from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_numbers
+from hsreject.splits.polygons import CLUMPED, clump_size, polygon_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 
 from hsreject import schema
-from hsreject.class_tree import ClassTree
 from hsreject.confidence import Confidence, decide, named_confidence
 from hsreject.context.problem import valid_probability_pixels
 from hsreject.errors import InputError
@@ -31,6 +30,7 @@ from hsreject.rejection.rejector import (
 )
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import CATEGORY, LEVEL_CONFIDENCE, MAP_DIMS
+from hsreject.schema.class_tree import ClassTree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,8 +10,6 @@ import numpy as np
 import xarray as xr
 
 from hsreject import schema
-from hsreject.class_tree import GROUPS_ATTRIBUTE
-from hsreject.classes import ClassTable
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
@@ -19,6 +17,8 @@ from hsreject.measures.curve import counts_of, curve_of_points
 from hsreject.measures.point import operating_point
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.schema import OPERATING_POINT, REJECTED, REJECTOR
+from hsreject.schema.class_tree import GROUPS_ATTRIBUTE
+from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

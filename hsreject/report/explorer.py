@@ -12,7 +12,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.files import check_target, replacing
 from hsreject.measures.choosing import Goal
@@ -36,6 +35,7 @@ from hsreject.schema import (
     check_dims,
     check_same_grid,
 )
+from hsreject.schema.classes import ClassTable
 
 MOST_PIXELS = 2_000_000  # of all systems: 8 MB at most, which a mail takes and a phone opens
 _MOST_CLASSES = 255  # a byte per pixel, in which 0 is no data

@@ -16,8 +16,6 @@ from matplotlib.colors import to_hex
 from matplotlib.image import imsave
 from numpy.typing import NDArray
 
-from hsreject.class_tree import ClassTree
-from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.io.grid import Grid
 from hsreject.measures.cost import cost_envelope
@@ -45,6 +43,8 @@ from hsreject.schema import (
     check_label_type,
     nodata_values,
 )
+from hsreject.schema.class_tree import ClassTree
+from hsreject.schema.classes import ClassTable
 
 _ARRAYS = {
     "u1": "Uint8Array",

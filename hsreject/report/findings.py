@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
+from hsreject import __version__
+from hsreject.evaluation.tables import area_table, class_table, goal_costs, hectares, write_tables
+from hsreject.files import complete_folder
 from hsreject.io.grid import Grid, crs_name
+from hsreject.io.netcdf import write_dataset
 from hsreject.measures.cost import break_even_cost
+from hsreject.measures.curve import nearest_points
 from hsreject.plot.map_displays import ClassMapDisplay, OutcomeMapDisplay, Painted
+from hsreject.progress import ProgressCallback, no_progress
 from hsreject.report import figures
 from hsreject.report.page import (
     Picture,
@@ -27,11 +34,12 @@ from hsreject.report.page import (
     render,
     templates,
 )
-from hsreject.report.tables import area_table, class_table, goal_costs, hectares
+from hsreject.schema import OPERATING_POINT
 
 if TYPE_CHECKING:
-    from hsreject.report.evaluation import Evaluation
+    from hsreject.evaluation.evaluation import Evaluation
 
+_LONGEST_TABLE = 10_001
 _NAMED_CONFUSIONS = 3
 _DATE = re.compile(r"((?:19|20)\d\d)-?([01]\d)-?([0-3]\d)[Tt_ ]\d\d")  # a day, before the hour
 
@@ -59,6 +67,62 @@ def about_scene(scene: xr.DataArray) -> str:
     size = f"{grid.height:,} x {grid.width:,} pixels"
     date = "-".join(stamp.groups()) if stamp else ""
     return " · ".join(filter(None, (name, size, crs_name(grid.crs) if grid.crs else "", date)))
+
+
+def write_evaluation(
+    evaluation: Evaluation,
+    folder: str | PathLike[str],
+    *,
+    overwrite: bool = False,
+    progress: ProgressCallback = no_progress,
+) -> list[Path]:
+    """Write report, tables and curve into a folder, all or nothing, and return the files.
+
+    :meth:`hsreject.Evaluation.write` does the same.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Of :func:`hsreject.evaluate`.
+    folder : path
+        A new or empty folder.
+    overwrite : bool
+        Write into a folder that is not empty, replacing files of the same names.
+    progress : ProgressCallback
+        Called after each picture.
+
+    Returns
+    -------
+    list of Path
+        ``report.html`` with its pictures in ``figures``, ``points.csv`` (the chosen operating
+        points), ``classes.csv`` (accuracies), ``confusion.csv`` and ``areas.csv``; with a
+        confidence ``curve.nc`` (every operating point) and ``curve.csv`` (the same, or of a
+        longer curve 10,001 points evenly spaced in rejected fraction).
+
+    See Also
+    --------
+    hsreject.evaluate : makes the evaluation.
+    hsreject.write_explorer : writes the interactive page.
+    """
+    folder = Path(folder)
+    with complete_folder(folder, overwrite=overwrite) as work:
+        evaluation.table().to_dataframe().to_csv(work / "points.csv")
+        write_tables(evaluation, work)
+        if evaluation.curve is not None:
+            curve = evaluation.curve.assign_attrs(
+                title="operating points of a classifier with rejection",
+                source=f"hsreject {__version__}",
+            )
+            write_dataset(curve, work / "curve.nc")
+            if curve.sizes[OPERATING_POINT] > _LONGEST_TABLE:
+                spaced = nearest_points(curve["rejected_fraction"].values, _LONGEST_TABLE)
+                curve = curve.isel({OPERATING_POINT: spaced})
+            curve.to_dataframe().to_csv(work / "curve.csv", index=False)
+        progress("report", 0, 1)
+        evaluation_page(evaluation, work)
+        progress("report", 1, 1)
+        names = sorted(p.relative_to(work) for p in work.rglob("*") if p.is_file())
+    return [folder / name for name in names]
 
 
 def evaluation_page(evaluation: Evaluation, folder: Path) -> None:

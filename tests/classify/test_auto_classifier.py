@@ -20,7 +20,7 @@ from hsreject.errors import (
     LargeSceneWarning,
 )
 from hsreject.features import windows
-from hsreject.sampling.polygons import polygon_numbers
+from hsreject.splits.polygons import polygon_numbers
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from scipy.special import softmax
 import hsreject as hr
 from hsreject.classify.pool import at_temperature, best_temperature, brier_scores, pseudo_bma
 from hsreject.errors import InputError
-from hsreject.sampling.draws import deal_folds
+from hsreject.splits.draws import deal_folds
 
 
 def test_brier_scores_by_hand() -> None:

@@ -11,10 +11,10 @@ import rasterio
 import shapely
 
 import hsreject as hr
+from tests.certification.scenes import placed, ranked_map
 from tests.cli.calling import call
 from tests.cli.test_map import write_scene
 from tests.mapping.scenes import CONFIG, larger_scene
-from tests.promise.scenes import placed, ranked_map
 
 
 @pytest.fixture

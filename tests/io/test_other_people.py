@@ -16,9 +16,9 @@ import shapely
 import xarray as xr
 
 import hsreject as hr
-from hsreject.classes import ClassTable
 from hsreject.errors import FileError, HsrejectError, InputError
 from hsreject.schema import attach_classes
+from hsreject.schema.classes import ClassTable
 from tests.io.products.writers import (
     reflectance,
     write_aviris,

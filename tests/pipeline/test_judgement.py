@@ -10,7 +10,7 @@ import rasterio
 import hsreject as hr
 from hsreject.rejection.joint_problem import JointProblem
 from hsreject.rejection.ranked import RankedRejector
-from hsreject.sampling.polygons import polygon_numbers
+from hsreject.splits.polygons import polygon_numbers
 
 SCENE = {"name": "synthetic", "rows": 48, "columns": 48, "n_classes": 4, "n_bands": 12}
 CONFIG = {

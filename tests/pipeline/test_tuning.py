@@ -6,7 +6,7 @@ from sklearn.model_selection import PredefinedSplit, cross_val_predict
 import hsreject as hr
 from hsreject.pipeline.plan import make_plan
 from hsreject.pipeline.tuning import tune
-from hsreject.sampling.draws import deal_folds
+from hsreject.splits.draws import deal_folds
 
 DOCUMENT = {
     "features": [{"name": "pca", "n_components": 4}, {"name": "smooth", "sigma": 1.0}],

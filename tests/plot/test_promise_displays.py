@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import hsreject as hr
+from tests.certification.scenes import placed, ranked_map
 from tests.plot.drawing import legend, line, row
-from tests.promise.scenes import placed, ranked_map
 
 
 @pytest.mark.parametrize("max_error", [0.1, 0.001])

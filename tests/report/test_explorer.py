@@ -16,7 +16,7 @@ from matplotlib.image import imread
 from scipy.ndimage import gaussian_filter
 
 import hsreject as hr
-from hsreject.report.tables import area_table, class_table
+from hsreject.evaluation.tables import area_table, class_table
 from tests.report.browser import Browser, driver
 
 __all__ = ["driver"]  # a fixture

@@ -17,13 +17,13 @@ from rasterio.errors import RasterioIOError
 from rasterio.windows import Window
 
 from hsreject import schema
-from hsreject.class_tree import GROUPS_ATTRIBUTE
-from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.files import starts_with
 from hsreject.io.grid import quiet_without_place
 from hsreject.io.rasters import envi
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
+from hsreject.schema.class_tree import GROUPS_ATTRIBUTE
+from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,8 +12,8 @@ from shapely.geometry import box
 
 import hsreject as hr
 from hsreject import schema
-from hsreject.classes import ClassTable
 from hsreject.errors import FileError
+from hsreject.schema.classes import ClassTable
 from tests.io.products.writers import DEGREES, UTM, reflectance, write_aviris, write_emit
 
 ROWS, COLUMNS, BANDS = 24, 20, 8

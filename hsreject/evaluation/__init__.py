@@ -1,0 +1,1 @@
+"""How good any map is: by points, classes and confidence classes."""

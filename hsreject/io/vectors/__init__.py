@@ -1,0 +1,1 @@
+"""Vector files, points and tables."""

@@ -1,0 +1,430 @@
+"""Certificates: exact against enumeration, valid over redraws, refused where they cannot be."""
+
+import hashlib
+import itertools
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import hsreject as hr
+from hsreject.errors import FileError, HsrejectWarning, InputError
+from tests.certification.scenes import climbed, kept_error, placed, ranked_map
+
+
+def tail(k: int, n_pixels: int, n_wrong: int, n: int) -> float:
+    """Return the chance of at most k wrong pixels in a sample of n, by counting samples."""
+    good = n_pixels - n_wrong
+    ways = sum(math.comb(n_wrong, i) * math.comb(good, n - i) for i in range(min(k, n) + 1))
+    return ways / math.comb(n_pixels, n)
+
+
+def sampled(shape: tuple[int, int], pixels, truth: np.ndarray) -> np.ndarray:
+    reference = np.zeros(shape, dtype=int)
+    reference.flat[list(pixels)] = truth.flat[list(pixels)]
+    return reference
+
+
+def test_boundaries_and_bounds_are_those_of_counting_all_samples() -> None:
+    label, confidence, truth = ranked_map(12, 15)
+    sample = hr.draw_sample(label, 60).with_reference(truth)
+    made = hr.certify(label, confidence, sample, max_error=0.3, confidence_level=0.8)
+    assert len(made.tests) > 5
+    for test in made.tests:
+        region = confidence >= test.threshold
+        kept = region[sample.row, sample.column]
+        wrong = (label != truth)[sample.row, sample.column] & kept
+        size, n, k = int(region.sum()), int(kept.sum()), int(wrong.sum())
+        assert (test.n_kept, test.n_errors) == (n, k)
+        assert test.coverage == pytest.approx(size / label.size)
+        too_many = math.floor(0.3 * size) + 1
+        passing = [b for b in range(n + 1) if tail(b, size, too_many, n) <= 0.2]
+        assert test.boundary == max(passing, default=-1)
+        assert test.passed == (tail(k, size, too_many, n) <= 0.2)
+        possible = [m for m in range(k, size - n + k + 1) if tail(k, size, m, n) > 0.2 + 1e-12]
+        assert test.upper_bound(0.2) == pytest.approx(max(possible) / size)
+
+
+@pytest.mark.parametrize("wrong", [(0, 3), (2, 3, 6, 7), (0, 1, 2, 3)])
+def test_the_promise_holds_over_all_samples_that_there_are(wrong) -> None:
+    """Eight pixels, four of them sampled: of the 70 samples at most 40 % may break the promise."""
+    confidence = np.linspace(1, 0.1, 8).reshape(2, 4)
+    truth = np.ones((2, 4), dtype=int)
+    label = truth.copy()
+    label.flat[list(wrong)] = 2
+    broken = 0
+    for pixels in itertools.combinations(range(8), 4):
+        reference = sampled((2, 4), pixels, truth)
+        made = hr.certify(label, confidence, reference, max_error=0.3, confidence_level=0.6)
+        broken += kept_error(made, label, confidence, truth) > 0.3
+    assert broken / math.comb(8, 4) <= 0.4
+
+
+@pytest.mark.parametrize(("n", "max_error"), [(300, 0.05), (500, 0.2)])
+def test_the_promise_holds_over_redraws(n, max_error) -> None:
+    label, confidence, truth = ranked_map(steepness=2.5)
+    errors, coverage = [], []
+    for seed in range(60):
+        sample = hr.draw_sample(label, n, seed=seed).with_reference(truth)
+        made = hr.certify(label, confidence, sample, max_error=max_error)
+        errors.append(kept_error(made, label, confidence, truth))
+        coverage.append(made.coverage)
+    broken = np.mean(np.array(errors) > max_error)
+    assert broken <= 0.1 + 3 * math.sqrt(0.1 * 0.9 / 60)
+    assert np.mean(coverage) > 0.1  # and it is not empty
+
+
+def test_the_promise_holds_over_redraws_of_half_of_the_pixels() -> None:
+    label, confidence, truth = ranked_map(40, 50, steepness=2.0)
+    broken = 0
+    for seed in range(100):
+        sample = hr.draw_sample(label, 1000, seed=seed).with_reference(truth)
+        made = hr.certify(label, confidence, sample, max_error=0.1)
+        assert made.threshold is not None
+        broken += (label != truth)[confidence >= made.threshold].mean() > 0.1
+    assert broken <= 100 * (0.1 + 3 * math.sqrt(0.1 * 0.9 / 100))
+
+
+def test_the_sequence_starts_where_enough_points_are_expected_and_stops_at_the_first_failure() -> (
+    None
+):
+    label, confidence, truth = ranked_map()
+    sample = hr.draw_sample(label, 400).with_reference(truth)
+    made = hr.certify(label, confidence, sample, max_error=0.1)
+    enough = 1.5 * math.log(0.1) / math.log(0.9)
+    assert 400 * (made.tests[0].coverage - 0.02) < enough <= 400 * made.tests[0].coverage
+    *passed, last = made.tests
+    assert all(test.passed for test in passed)
+    assert not last.passed
+    assert (made.threshold, made.coverage) == (passed[-1].threshold, passed[-1].coverage)
+    assert made.upper_bound <= 0.1
+    assert made.upper_bound == passed[-1].upper_bound(0.1)
+    for word in ("90 %", "10 %", "8,000 pixels", "400 sampled", "simple random", "seed 0"):
+        assert word in made.statement
+
+
+def test_a_perfect_map_is_certified_as_a_whole() -> None:
+    _, confidence, truth = ranked_map()
+    made = hr.certify(truth, confidence, hr.draw_sample(truth, 70).with_reference(truth))
+    assert made.coverage == 1
+    assert made.threshold == confidence.min()
+
+
+@pytest.mark.parametrize(
+    ("n", "wrong", "words"),
+    [(40, 0.0, "fewer than 68"), (300, 0.03, "at 7 % with 300 labels"),
+     (300, 0.3, "% with 300 labels"), (300, 0.5, "too many for a promise")],
+)  # fmt: skip
+def test_nothing_can_be_certified_is_an_answer(n, wrong, words) -> None:
+    _, confidence, truth = ranked_map()
+    label = np.where(np.random.default_rng(1).uniform(size=truth.shape) < wrong, 9, truth)
+    sample = hr.draw_sample(label, n, seed=1).with_reference(truth)
+    made = hr.certify(label, confidence, sample, max_error=0.05 if wrong != 0.03 else 0.035)
+    assert made.threshold is None
+    assert made.coverage == made.n_kept == made.n_errors == 0
+    assert math.isnan(made.upper_bound)
+    assert words in made.statement
+    with pytest.raises(InputError, match="Nothing can be certified"):
+        made.apply(label, confidence)
+
+
+def test_too_few_points_are_not_called_too_many_errors() -> None:
+    _, confidence, truth = ranked_map()
+    unlucky = np.where(confidence < np.quantile(confidence, 0.05), truth, 0)
+    statement = hr.certify(truth, confidence, unlucky).statement
+    assert "0 of 0 are wrong, but so few points are not enough" in statement
+
+
+def test_a_number_of_labels_is_named_where_so_many_certify_something() -> None:
+    """And not on a map whose errors do not depend on the confidence."""
+    label, confidence, truth = ranked_map(120, 120)
+    n_named = 0
+    for seed in range(6):
+        sample = hr.draw_sample(label, 150, seed=seed).with_reference(truth)
+        made = hr.certify(label, confidence, sample)
+        if made.n_needed is not None:
+            n_named += 1
+            assert f"about n = {made.n_needed}" in made.statement
+            again = climbed(label, confidence, truth, made.n_needed, seed=seed)
+            assert hr.certify(label, confidence, again).coverage > 0
+    assert n_named
+    flat = np.where(np.random.default_rng(2).uniform(size=truth.shape) < 0.045, 9, truth)
+    sample = hr.draw_sample(flat, 150, seed=0).with_reference(truth)
+    made = hr.certify(flat, confidence, sample)
+    assert made.threshold is made.n_needed is None
+
+
+def test_equal_confidences_are_kept_together() -> None:
+    label, confidence, truth = ranked_map(steepness=3)
+    coarse = np.ceil(confidence * 4) / 4
+    sample = hr.draw_sample(label, 500).with_reference(truth)
+    made = hr.certify(label, coarse, sample, max_error=0.2)
+    assert [test.threshold for test in made.tests] == [1.0, 0.75, 0.5, 0.25][: len(made.tests)]
+    assert made.coverage == pytest.approx((coarse >= made.threshold).mean())
+
+
+def test_the_order_of_confidences_is_all_that_counts() -> None:
+    label, confidence, truth = ranked_map()
+    sample = hr.draw_sample(label, 400).with_reference(truth)
+    first = hr.certify(label, confidence, sample, max_error=0.1)
+    second = hr.certify(label, np.floor(1e6 * confidence).astype(int), sample, max_error=0.1)
+    assert first.coverage == second.coverage
+    assert first.n_errors == second.n_errors
+
+
+def test_arrays_files_and_samples_say_the_same(tmp_path) -> None:
+    values, confidence, truth = ranked_map()
+    label = placed(values)
+    sample = hr.draw_sample(label, 400).with_reference(truth)
+    sample.write(tmp_path / "sample.gpkg")
+    array = np.zeros_like(truth)
+    array[sample.row, sample.column] = sample.reference
+    found = [
+        hr.certify(label, confidence, given, max_error=0.1)
+        for given in (sample, tmp_path / "sample.gpkg", array, placed(array))
+    ]
+    assert {made.threshold for made in found} == {found[0].threshold}
+    assert {made.tests for made in found} == {found[0].tests}
+    assert "as the caller says" in found[2].statement
+
+
+def test_pixels_without_data_and_rejected_ones_are_never_kept() -> None:
+    label, confidence, truth = ranked_map(steepness=3)
+    label[:10] = np.iinfo(label.dtype).max
+    label[10:20] = 0
+    unknown = np.where(label > 3, np.nan, confidence)
+    unknown[10:20] = np.nan
+    sample = hr.draw_sample(label, 400).with_reference(truth)
+    made = hr.certify(label, unknown, sample, max_error=0.3)
+    assert made.n_pixels == 7000
+    assert made.coverage <= 6 / 7
+    kept = made.apply(label, unknown)["label_with_rejection"].values
+    assert (kept[10:20] == 0).all()
+    assert made.coverage == pytest.approx(((kept > 0) & (kept <= 3)).sum() / 7000)
+
+
+def test_training_pixels_that_were_not_drawn_make_the_test_no_bolder() -> None:
+    """Where nobody says again which they were, the worst of all that could be counts."""
+    label, confidence, truth = ranked_map(20, 20)
+    train = np.zeros_like(label)
+    train[::4, ::4] = 1
+    sample = hr.draw_sample(label, 150, exclude=train).with_reference(truth)
+    options = {"max_error": 0.3, "confidence_level": 0.8}
+    known = hr.certify(label, confidence, sample, exclude=train, **options)
+    with pytest.warns(HsrejectWarning, match="25 pixels could not be drawn"):
+        hidden = hr.certify(label, confidence, sample, **options)
+    assert known.n_pixels == hidden.n_pixels == 375
+    for test in hidden.tests:
+        size = int((confidence >= test.threshold).sum())
+        sizes = range(max(size - 25, test.n_kept), size + 1)
+        if test.boundary >= 0:
+            allowed = [math.floor(0.3 * s + 1e-9) + 1 for s in sizes]
+            chances = [
+                tail(test.boundary, *one, test.n_kept) for one in zip(sizes, allowed, strict=True)
+            ]
+            assert max(chances) <= 0.2
+    assert 0 < hidden.coverage <= known.coverage
+    large = np.tile(label, (20, 20))
+    clouds = np.arange(large.size).reshape(large.shape) % 4 == 0
+    sample = hr.draw_sample(large, 100, exclude=clouds).with_reference(large)
+    with (
+        pytest.warns(HsrejectWarning, match="could not be drawn"),
+        pytest.raises(InputError, match="Exclude the same pixels"),
+    ):
+        hr.certify(large, np.tile(confidence, (20, 20)), sample)
+
+
+def test_maps_of_a_joint_rejector_are_a_sequence_too() -> None:
+    label, confidence, truth = ranked_map(steepness=3)
+    fractions = (0.1, 0.3, 0.5, 0.7, 0.9)
+    thresholds = np.quantile(confidence, fractions)
+    stack = np.array([np.where(confidence >= t, label, 0) for t in thresholds])
+    sample = hr.draw_sample(stack[0], 500).with_reference(truth)
+    made = hr.certify(stack, None, sample, max_error=0.15)
+    assert made.stacked
+    position = int(made.threshold)
+    assert made.coverage == pytest.approx((stack[position] > 0).mean())
+    assert [test.threshold for test in made.tests] == sorted(
+        (test.threshold for test in made.tests), reverse=True
+    )
+    ranked = hr.certify(
+        stack[0],
+        np.searchsorted(thresholds, confidence, side="right"),
+        replace(sample, design=None),
+        max_error=0.15,
+        assume_random=True,
+    )
+    assert ranked.coverage == made.coverage
+    assert ranked.n_errors == made.n_errors
+    with pytest.raises(InputError, match="sequence"):
+        made.apply(label, confidence)
+    with pytest.raises(InputError, match="confidence"):
+        hr.certify(label, None, sample)
+
+
+def test_points_without_a_reference_count_as_errors() -> None:
+    label, confidence, truth = ranked_map()
+    sample = hr.draw_sample(label, 400).with_reference(truth)
+    gaps = sample.reference.copy()
+    gaps[100:110] = 0
+    with pytest.warns(HsrejectWarning, match="10 of 400"):
+        made = hr.certify(label, confidence, replace(sample, reference=gaps), max_error=0.1)
+    wrong = sample.reference.copy()
+    wrong[100:110] = 9
+    same = hr.certify(label, confidence, replace(sample, reference=wrong), max_error=0.1)
+    assert made.tests == same.tests
+    assert made.n_points == 400
+
+
+def test_labelling_may_end_early_in_the_order_of_the_draw() -> None:
+    label, confidence, truth = ranked_map()
+    sample = hr.draw_sample(label, 400).with_reference(truth)
+    early = replace(sample, reference=np.where(sample.id <= 250, sample.reference, 0))
+    shuffled = early.select(np.random.default_rng(0).permutation(400))
+    with pytest.warns(HsrejectWarning, match="first 250"):
+        made = hr.certify(label, confidence, shuffled, max_error=0.1)
+    smaller = hr.draw_sample(label, 250).with_reference(truth)
+    assert made.tests == hr.certify(label, confidence, smaller, max_error=0.1).tests
+
+
+def test_samples_that_are_not_one_random_draw_are_refused() -> None:
+    label, confidence, truth = ranked_map()
+    sample = hr.draw_sample(label, 400).with_reference(truth)
+    unknown = replace(sample, design=None)
+    with pytest.raises(InputError, match="assume_random=True"):
+        hr.certify(label, confidence, unknown)
+    made = hr.certify(label, confidence, unknown, max_error=0.1, assume_random=True)
+    assert "as the caller says" in made.statement
+    stratified = hr.draw_sample(label, 400, design="stratified").with_reference(truth)
+    with pytest.raises(InputError, match="stratified"):
+        hr.certify(label, confidence, stratified, assume_random=True)
+    with pytest.raises(InputError, match="20 of the 400 points"):
+        hr.certify(label, confidence, sample.select(sample.id > 20))
+    other = label.copy()
+    other[0, 0] = 3 if label[0, 0] == 1 else 1
+    with pytest.raises(InputError, match="another map"):
+        hr.certify(other, confidence, sample)
+    assert hr.certify(other, confidence, sample, max_error=0.1, assume_random=True).tests
+    train = np.zeros_like(label)
+    train[sample.row[:3], sample.column[:3]] = 1
+    with pytest.raises(InputError, match=r"3 of the 400 .* training"):
+        hr.certify(label, confidence, sample, exclude=train)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"max_error": 0}, "max_error"),
+        ({"max_error": 1.0}, "max_error"),
+        ({"max_error": float("nan")}, "max_error"),
+        ({"confidence_level": 1}, "confidence_level"),
+    ],
+)
+def test_levels_outside_their_range(options, word) -> None:
+    label, confidence, truth = ranked_map()
+    with pytest.raises(InputError, match=word):
+        hr.certify(label, confidence, truth, **options)
+
+
+def test_bad_maps_and_samples() -> None:
+    label, confidence, truth = ranked_map()
+    holes = confidence.copy()
+    holes[:2, :5] = np.nan
+    with pytest.raises(InputError, match="10 pixels"):
+        hr.certify(label, holes, truth)
+    with pytest.raises(InputError, match="79 rows"):
+        hr.certify(label, confidence[1:], truth)
+    with pytest.raises(InputError, match="79 rows"):
+        hr.certify(label, confidence, truth[1:])
+    with pytest.raises(InputError, match="No sampled pixel"):
+        hr.certify(label, confidence, np.zeros_like(truth))
+    with pytest.raises(InputError, match="No sampled pixel"):
+        hr.certify(label, confidence, hr.draw_sample(label, 10))
+    with pytest.raises(InputError, match="keeps no pixel"):
+        hr.certify(np.zeros_like(label), confidence, truth)
+    moved = placed(label).assign_coords(x=placed(label).x + 30)
+    with pytest.raises(InputError, match="grid"):
+        hr.certify(moved, confidence, hr.draw_sample(placed(label), 100).with_reference(truth))
+
+
+def test_a_certificate_is_kept_in_json_and_applies_to_its_own_map_only(tmp_path) -> None:
+    label, confidence, truth = ranked_map()
+    sample = hr.draw_sample(label, 400).with_reference(truth)
+    for max_error in (0.1, 0.001):
+        made = hr.certify(label, confidence, sample, max_error=max_error)
+        made.write(tmp_path / "certificate.json", overwrite=True)
+        back = hr.Certificate.read(tmp_path / "certificate.json")
+        assert repr(back) == repr(made)
+    stored = json.loads((tmp_path / "certificate.json").read_text())
+    assert stored["statement"] == made.statement
+    made = hr.certify(label, confidence, sample, max_error=0.1)
+    lazy = xr.DataArray(label.astype(np.uint8), dims=("y", "x")).chunk(30)
+    applied = made.apply(lazy, confidence)
+    assert applied.attrs["rejected_fraction"] == pytest.approx(1 - made.coverage)
+    for other in ((label[:, ::-1], confidence), (label, confidence[::-1]), (label.T, confidence.T)):
+        with pytest.raises(InputError, match="another map"):
+            made.apply(*other)
+
+
+def test_a_certificate_that_contradicts_itself_is_refused(tmp_path) -> None:
+    """Whichever field is edited, with and without a new digest."""
+    label, confidence, truth = ranked_map(steepness=3)
+    samples = [
+        hr.draw_sample(label, 400, design=design).with_reference(truth)
+        for design in ("random", "stratified")
+    ]
+    samples.append(climbed(label, confidence, truth, 200, max_error=0.2))
+    for sample in samples:
+        made = hr.certify(label, confidence, sample, max_error=0.2)
+        assert made.threshold is not None
+        stored = json.loads(made.to_json())
+        edits = {
+            "max_error": 0.01, "confidence_level": 0.99, "threshold": 0.5, "coverage": 0.123,
+            "n_kept": 1, "n_errors": 99, "upper_bound": 0.001, "n_points": 9, "drawn": "by hand",
+            "statement": "All is well.", "map_id": "0" * 16, "shape": [1, 2], "n_pixels": 5,
+        }  # fmt: skip
+        follows = {"max_error", "confidence_level", "threshold", "coverage", "n_kept"}
+        follows |= {"n_errors", "upper_bound", "statement", "n_points", "n_pixels"}
+        for name, value in edits.items():
+            with pytest.raises(InputError, match="contradicts"):
+                hr.Certificate.from_json(json.dumps(stored | {name: value}))
+            if name in follows:  # a new digest does not help
+                forged = stored | {name: value}
+                del forged["format"], forged["hsreject"], forged["digest"]
+                digest = hashlib.sha256(
+                    json.dumps(forged, sort_keys=True, separators=(",", ":")).encode()
+                ).hexdigest()[:16]
+                with pytest.raises(InputError, match="contradicts"):
+                    hr.Certificate.from_json(json.dumps(stored | {name: value, "digest": digest}))
+    (tmp_path / "c.json").write_text(json.dumps(stored | {"coverage": 0.123}))
+    for name, value in {"max_error": 0, "n_pixels": 0, "shape": {}, "tests": None}.items():
+        with pytest.raises(InputError, match="not a certificate"):
+            hr.Certificate.from_json(json.dumps(stored | {name: value}))
+    for text in ("", "{}", "[]"):
+        with pytest.raises(InputError, match="not a certificate"):
+            hr.Certificate.from_json(text)
+    with pytest.raises(FileError, match=r"c\.json: .*contradicts"):
+        hr.Certificate.read(tmp_path / "c.json")
+
+
+def test_the_overall_promise_names_classes_that_have_vanished() -> None:
+    confidence = np.linspace(0, 1, 10_000).reshape(100, 100)
+    label = placed(np.where(confidence < 0.2, 3, np.where(confidence < 0.6, 2, 1)))
+    truth = np.where(label.values == 3, 9, label.values)
+    truth[(confidence > 0.2) & (confidence < 0.58)] = 7
+    sample = hr.draw_sample(label, 400).with_reference(truth)
+    made = hr.certify(label, confidence, sample)
+    assert made.lost_classes == ("bare soil", "water")
+    assert "bare soil, water" in made.statement
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", "[1]", "no json", '{"format": "hsreject certificate"}', "[" * 100_000], ids=len
+)
+def test_other_files_are_not_certificates(text, tmp_path) -> None:
+    (tmp_path / "c.json").write_text(text)
+    with pytest.raises(FileError, match="not a certificate"):
+        hr.Certificate.read(tmp_path / "c.json")

@@ -1,0 +1,187 @@
+"""Plugins: parts of one's own file by name, in runs, training, models and maps."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import hsreject as hr
+from hsreject import plugins
+from hsreject.cli import app
+from hsreject.context.priors import PRIORS
+from hsreject.errors import ConfigError, FileError
+from hsreject.measures.point import MEASURES
+from hsreject.pipeline.plan import make_plan
+
+SOURCE = '''
+import numpy as np
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+import hsreject as hr
+from hsreject.measures.point import share
+
+
+class FirmTV(hr.VectorTV):
+    """Vector TV of twice its weight."""
+
+    def bind(self, grid):
+        return hr.VectorTV(2 * self.weight).bind(grid)
+
+
+class Discriminant(LinearDiscriminantAnalysis):
+    """A discriminant of one's own."""
+
+
+class Best(hr.PixelwiseRejector):
+    """Pixelwise rejection by another name."""
+
+
+class _Private(hr.VectorTV):
+    """Not a part."""
+
+
+@hr.add_measure("caught errors", "share of the errors that are rejected")
+def caught_errors(counts):
+    return share(counts.misclassified_rejected, counts.misclassified)
+'''
+CONFIG = {
+    "scene": {"name": "synthetic", "rows": 24, "columns": 24, "n_bands": 6},
+    "features": ["scale"],
+    "classifier": "discriminant",
+    "context": {"prior": "firm_tv", "weight": 0.5},
+    "rejectors": ["best", "sequential"],
+}
+
+
+@pytest.fixture
+def plugin(tmp_path):
+    path = tmp_path / "my_parts.py"
+    path.write_text(SOURCE)
+    yield path
+    plugins._forget("hsreject_plugin_my_parts")
+    MEASURES.pop("caught_errors", None)
+
+
+def test_a_run_names_the_parts_of_a_file(plugin) -> None:
+    result = hr.run({**CONFIG, "plugins": [str(plugin)]})
+    assert result.rejector.values.tolist() == ["best", "sequential"]
+    curve = hr.rejection_curve([1, 0], [0.2, 0.1])
+    assert "caught_errors" in curve
+    display = hr.plot.RejectionCurveDisplay.from_curves({"mine": curve})
+    assert display.plot(hr.plot.new_row(4)[1])[3].get_ylabel() == "caught errors"
+    plugins._forget("hsreject_plugin_my_parts")
+    with pytest.raises(ConfigError, match="Unknown"):
+        make_plan(CONFIG)
+
+
+def test_a_file_is_loaded_once_and_again_when_it_has_changed(plugin) -> None:
+    parts = ["firm_tv", "best", "discriminant"]
+    assert hr.load_plugins([plugin]) == parts
+    first = PRIORS["firm_tv"]
+    assert hr.load_plugins(str(plugin)) == parts
+    assert PRIORS["firm_tv"] is first
+    plugin.write_text(SOURCE.replace("class FirmTV", "class FirmerTV"))
+    assert hr.load_plugins([plugin]) == ["firmer_tv", *parts[1:]]
+    assert "firm_tv" not in PRIORS
+
+
+def test_a_model_says_which_plugin_it_needs(plugin, tmp_path) -> None:
+    model = hr.train({**CONFIG, "plugins": [str(plugin)]})
+    path = hr.save_model(model, tmp_path / "model.skops")
+    cube, _ = hr.synthetic_scene(rows=24, columns=24, n_bands=6, seed=1)
+    wanted = model.classifier.predict_proba(cube)
+    plugins._forget("hsreject_plugin_my_parts")
+    with pytest.raises(FileError, match=r"plugin my_parts\.py.*--plugin"):
+        hr.load_model(path)
+    hr.load_plugins([plugin])
+    again = hr.load_model(path)
+    assert again.classifier.predict_proba(cube).identical(wanted)
+    assert type(again.rejector.context.priors[0]).__name__ == "FirmTV"
+
+
+def test_mistakes_are_sentences(tmp_path) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text("import hsreject\n1 / 0\n")
+    unfinished = tmp_path / "unfinished.py"
+    unfinished.write_text("import hsreject as hr\nclass Mine(hr.Prior): pass\n")
+    for given, words in (
+        (broken, "line 2, ZeroDivisionError"),
+        (unfinished, "prior 'Mine' .* lacks bind"),
+        (tmp_path / "nowhere.py", "cannot be read"),
+        ("nowhere", "no plugin 'nowhere'"),
+        (3, "file or a name"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            hr.load_plugins([given])
+    with pytest.raises(ConfigError, match="plugins must be a list"):
+        make_plan({"scene": "synthetic", "plugins": "my_prior.py"})
+    with pytest.raises(ConfigError, match="'accurate_kept'"):
+        hr.add_measure("", "")(type("", (), {"__name__": "accurate_kept"})())
+
+
+def test_an_installed_plugin_is_imported_only_when_asked_for(tmp_path) -> None:
+    (tmp_path / "their_package.py").write_text("print('imported')\n" + SOURCE)
+    metadata = tmp_path / "their_package-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[hsreject.plugins]\ntheirs = their_package\n")
+    script = (
+        "import hsreject as hr; from hsreject.plugins import plugin_of; "
+        "print(plugin_of('their_package.FirmTV')); print(hr.load_plugins(['theirs']))"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert said.stdout.splitlines() == [
+        "theirs",
+        "imported",
+        "['firm_tv', 'best', 'discriminant']",
+    ]
+
+
+def test_rejectors_may_be_a_list_of_objects() -> None:
+    pair = [hr.PixelwiseRejector(), hr.PixelwiseRejector("margin")]
+    plan = make_plan({"scene": "synthetic", "rejectors": pair})
+    assert list(plan.rejectors) == ["PixelwiseRejector", "PixelwiseRejector 2"]
+    with pytest.raises(ConfigError, match=r"\[\[rejectors\]\]"):  # as [rejectors.mine] is read
+        make_plan({"scene": "synthetic", "rejectors": {"mine": {"name": "pixelwise"}}})
+
+
+def test_a_classifier_that_cannot_be_copied_is_told() -> None:
+    class Plain:
+        def fit(self, samples: np.ndarray, labels: np.ndarray) -> "Plain":
+            return self
+
+        def predict_proba(self, samples: np.ndarray) -> np.ndarray:
+            return np.ones((len(samples), 2)) / 2
+
+    with pytest.raises(ConfigError, match="get_params"):
+        make_plan({"scene": "synthetic", "classifier": Plain()})
+
+
+@pytest.mark.filterwarnings("ignore::hsreject.errors.GuessWarning")
+def test_the_command_line_takes_plugins(plugin, tmp_path) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text(
+        'features = ["scale"]\nclassifier = "discriminant"\ncontext = "firm_tv"\n'
+        '[scene]\nname = "synthetic"\nrows = 24\ncolumns = 24\nn_bands = 6\n'
+    )
+    model, out = tmp_path / "model.skops", tmp_path / "maps"
+    program = CliRunner()
+    trained = program.invoke(
+        app, ["train", str(config), "--model", str(model), "--plugin", str(plugin)]
+    )
+    assert trained.exit_code == 0, trained.output
+    cube, _ = hr.synthetic_scene(rows=24, columns=24, n_bands=6)
+    scene = tmp_path / "scene.npy"
+    np.save(scene, cube.values)
+    words = ["map", str(scene), "--model", str(model), "--out", str(out), "--fraction", "0.1"]
+    words += ["--band-axis", "0"]
+    plugins._forget("hsreject_plugin_my_parts")
+    refused = program.invoke(app, words)
+    assert refused.exit_code != 0
+    mapped = program.invoke(app, [*words, "--plugin", str(plugin)])
+    assert mapped.exit_code == 0, mapped.output
+    assert list(Path(out).iterdir())
