@@ -5,7 +5,8 @@ Figure 7: joint beside sequential rejection
 The measures of both rejectors of :ref:`sphx_glr_gallery_paper_plot_paper_6_indian_pines.py` on the
 test pixels. Sequential rejection sorts one map and has every operating point. Each open symbol
 of joint rejection is a problem of its own, solved for another probability that the classifier
-fails; between them nothing is known. Filled symbols mark the largest classification quality.
+fails; between them nothing is known. Filled symbols mark the least cost where a rejection costs
+half an error: of sequential rejection, whose points have the same labels, the largest Q.
 On this draw the joint rule of the paper mostly keeps less accuracy than the sequential one.
 """
 

@@ -4,9 +4,11 @@ Figure 8: when rejecting pays
 
 Joint and sequential rejection on Indian Pines, as in
 :ref:`sphx_glr_gallery_paper_plot_paper_7_joint_and_sequential.py`. Left and middle, each operating
-point against each other one: orange rows make more right decisions than the column they are
-compared with. Right, what a rejection may cost: as long as it is cheaper than the line, an
-error costing 1, it is better to reject that much than nothing.
+point against each other one: orange rows cost less than the column they are compared with, if a
+rejection costs half an error. Where all points have the same labels (sequential), they also make
+more right decisions; the points of joint rejection have labels of their own. Right, what a
+rejection may cost: as long as it is cheaper than the line, an error costing 1, it is better to
+reject that much than nothing.
 """
 
 import matplotlib.pyplot as plt

@@ -27,6 +27,9 @@ MAX_ERROR = "max_error"
 FRACTION = "fraction"
 THRESHOLD = "threshold"
 
+EVEN_COST = 0.5
+"""The rejection cost at which relative optimality is 0 where two points cost the same."""
+
 _SHARES = {  # what lies in [0, 1]: its meaning, and what to write instead of other numbers
     ACCURACY: ("the share of kept pixels that must be right", "Write 95 % as 0.95."),
     MAX_ERROR: ("the share of kept pixels that may be wrong", "Write 5 % as 0.05."),
@@ -152,9 +155,11 @@ def choose_point(
 ) -> OperatingPoint:
     """Return the operating point of a curve that meets a goal.
 
-    Give at most one goal. Without one, the point of largest classification quality is chosen, the
-    one with the most right decisions: its relative optimality is not negative against any other
-    point of the curve. Among equally good points the one that rejects least is chosen.
+    Give at most one goal. Without one, a rejection costs half an error: relative optimality is then
+    not negative against any other point of the curve. Where all points have the same labels, that
+    is the point of largest classification quality; points whose labels differ, as those of joint
+    rejection or of several classifiers, have classification qualities that cannot be compared.
+    Among equally good points the one that rejects least is chosen.
 
     Parameters
     ----------
@@ -198,7 +203,7 @@ def choose_point(
     inputs.check_not_empty(curve)
     wishes = {FRACTION: fraction, ACCURACY: accuracy, REJECTION_COST: rejection_cost}
     if all(wish is None for wish in wishes.values()):
-        return _point_of_least(-curve["classification_quality"].values, curve)
+        wishes[REJECTION_COST] = EVEN_COST
     goal = Goal.one_of(wishes)
     if goal.kind == ACCURACY:
         return _for_accuracy(curve, goal.value)

@@ -71,8 +71,7 @@ def compare(
     ----------
     point_1, point_0 : OperatingPoint or Dataset
         Point 0 is the reference. A Dataset is a curve, which stands for its cheapest point at the
-        rejection cost or, where none is given, for its largest classification quality; or one row
-        of a curve.
+        rejection cost, 1/2 where none is given; or one row of a curve.
     rejection_cost : float, optional
         In [0, 1]; decides where the comparison otherwise depends on it.
 

@@ -15,8 +15,7 @@ from hsreject.certification.run_promise import promise_figures
 from hsreject.evaluation.confidence_classes import confidence_classes
 from hsreject.evaluation.evaluation import Evaluation, evaluate
 from hsreject.evaluation.tables import LevelShares, label_areas, level_shares
-from hsreject.measures.choosing import choose_point
-from hsreject.measures.point import share
+from hsreject.measures.point import OperatingPoint, share
 from hsreject.measures.summary import accuracy_at, aurc
 from hsreject.measures.uncertainty import square_blocks
 from hsreject.pipeline.plan import PLACE_ALONE
@@ -29,7 +28,6 @@ from hsreject.schema import (
     AT_FRACTION,
     LABEL_WITH_REJECTION,
     NO_REFERENCE,
-    OPERATING_POINT,
     POLYGON,
     SYSTEM,
     class_table,
@@ -255,7 +253,8 @@ def _gain(one: System, other: System, evaluation: Evaluation) -> dict[str, float
 def _curve_row(system: System) -> xr.Dataset:
     """Return the quoted figures of a curve, which one point alone does not have."""
     curve = system.points
-    best = choose_point(curve) if curve.sizes[OPERATING_POINT] > 1 else None
+    quality = curve["classification_quality"].values
+    best = OperatingPoint.from_curve(curve, int(quality.argmax())) if quality.size > 1 else None
     is_whole = set(curve["rejected_fraction"].values) >= {0, 1}
     at = accuracy_at(curve, QUOTED_FRACTIONS).values if best else [np.nan] * len(QUOTED_FRACTIONS)
     return xr.Dataset(

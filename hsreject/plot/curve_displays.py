@@ -82,7 +82,7 @@ class RejectionCurveDisplay:
         marked: Mapping[str, Marks] | None = None,
         isolated: Sequence[str] = (),
     ) -> RejectionCurveDisplay:
-        """Return the display of curves; by default the largest Q of each is marked."""
+        """Return the display of curves, with the choice of :func:`hsreject.choose_point` marked."""
         named = named_curves(curves)
         if marked is None:
             marked = {name: [choose_point(curve)] for name, curve in named.items()}

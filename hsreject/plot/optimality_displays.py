@@ -47,8 +47,8 @@ class RelativeOptimalityDisplay:
     """Heat map of relative optimality: figures 5 and 8 (a, b) of the paper.
 
     Each column is a reference point, each row a point compared with it. Orange: the point makes
-    more right decisions than the reference; purple: fewer. The row of the largest
-    classification quality is marked; it is nowhere purple.
+    a cheaper map than the reference, if a rejection costs half an error; purple: a costlier one.
+    The row of the cheapest point is marked; it is nowhere purple.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class RelativeOptimalityDisplay:
     optimality : array (point, point)
         Relative optimality of the row's point with respect to the column's point.
     best : float
-        Rejected fraction of the point of largest classification quality.
+        Rejected fraction of the choice of :func:`hsreject.choose_point`.
 
     See Also
     --------
@@ -124,7 +124,7 @@ class RelativeOptimalityDisplay:
         ax.axhline(self.best, color="black", linewidth=0.8, linestyle=(0, (4, 2)))
         low = self.best > 0.85
         ax.annotate(
-            f"largest $Q$, at $r$ = {self.best:.2f}",
+            f"nowhere worse: $r$ = {self.best:.2f}",
             (0.98, self.best),
             xycoords=("axes fraction", "data"),
             xytext=(0, -3 if low else 2.5),

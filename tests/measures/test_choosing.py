@@ -45,6 +45,18 @@ def test_wanted_accuracy(drawn: Samples, wanted: Fraction) -> None:
     assert chosen.index == enough[0][1]
 
 
+@given(st.lists(st.tuples(*[st.integers(0, 12)] * 4).filter(any), min_size=1, max_size=6))
+def test_without_a_wish_no_point_is_better_whatever_its_labels(drawn: list[slow.Counts]) -> None:
+    """Points of several classifiers, and of several numbers of samples."""
+    points = [hr.OperatingPoint(*counts) for counts in drawn]
+    curve = hr.curve_of_points(points)
+    chosen = hr.choose_point(curve)
+    for point in points:
+        assert hr.compare(point, chosen).verdict != "outperforms"
+        assert hr.compare(point, chosen, rejection_cost=0.5).verdict != "outperforms"
+    assert hr.relative_optimality_pairs(curve)[chosen.index].min() >= -1e-12
+
+
 def test_wanted_fraction() -> None:
     curve = hr.rejection_curve([True] * 10, [0.0, 0.1, 0.1, 0.1, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
     assert hr.choose_point(curve, fraction=0.3).rejected_fraction == 0.4

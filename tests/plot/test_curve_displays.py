@@ -108,6 +108,11 @@ def test_the_marked_row_is_nowhere_negative() -> None:
     best = display.optimality[display.fraction.tolist().index(display.best)]
     assert best.min() >= 0
     assert len(display.fraction) in {250, 251}
+    largest_q, better = hr.OperatingPoint(60, 35, 0, 5), hr.OperatingPoint(62, 30, 8, 0)
+    joint = RelativeOptimalityDisplay.from_curve(hr.curve_of_points([largest_q, better]))
+    best = joint.optimality[joint.fraction.tolist().index(joint.best)]
+    assert joint.best == better.rejected_fraction
+    assert best.min() >= 0
 
 
 def test_heat_map_is_centred_on_zero_and_shows_what_it_clips() -> None:
