@@ -4,6 +4,9 @@ import numpy as np
 import xarray as xr
 
 import hsreject as hr
+from hsreject import schema
+
+NAMES = ("corn", "bare soil", "water")
 
 
 def ranked_map(
@@ -40,9 +43,45 @@ def climbed(
     label: np.ndarray, confidence: np.ndarray, truth: np.ndarray, n: int, *, batch: int = 50, **plan
 ) -> hr.Sample:
     """Return the labelled sample of a climb that has ended or used up its labels."""
+    exclude = plan.get("exclude")
     sample = hr.draw_sample(label, n, design="climb", confidence=confidence, **plan)
     size = 0
     while len(sample) > size:
-        size = len(sample)
-        sample = hr.more_points(label, confidence, sample.with_reference(truth), batch)
+        size, known = len(sample), sample.with_reference(truth)
+        sample = hr.more_points(label, confidence, known, batch, exclude=exclude)
     return sample
+
+
+# Maps that version 0.3 made certificates and samples of: by arithmetic, as random streams change.
+
+
+def plain_scene() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return label, confidence and truth (y, x) of a map that errs where it is less certain."""
+    n = 2400
+    rank = np.arange(n) * 1009 % n
+    truth = rank * 7 // 13 % 3 + 1
+    wrong = rank * 577 % n / n < 0.6 * (1 - rank / n) ** 2
+    label = np.where(wrong, truth % 3 + 1, truth)
+    return tuple(one.reshape(40, 60) for one in (label, (rank + 0.5) / n, truth))
+
+
+def field_scene() -> tuple[xr.DataArray, xr.DataArray, np.ndarray, np.ndarray]:
+    """Return label, confidence, truth and excluded pixels of a map with ties, holes and a place."""
+    label, confidence, truth = plain_scene()
+    label[:4], label[4:7] = 255, 0
+    place = {"y": 5e6 - 30.0 * np.arange(40), "x": 4e5 + 30.0 * np.arange(60)}
+    on_map = xr.DataArray(label.astype(np.uint8), dims=("y", "x"), coords=place)
+    on_map = schema.attach_classes(on_map, hr.ClassTable.from_names(NAMES))
+    ties = np.where(label == 255, np.nan, np.ceil(confidence * 80) / 80).astype(np.float32)
+    excluded = (np.arange(2400).reshape(40, 60) % 11 == 0).astype(np.uint8)
+    return on_map.rio.write_crs("EPSG:32633"), xr.DataArray(ties, on_map.coords), truth, excluded
+
+
+def grouped_scene() -> tuple[xr.DataArray, xr.DataArray, np.ndarray]:
+    """Return label, confidences (level, y, x) and truth of a map that may answer "land"."""
+    label, confidence, truth = plain_scene()
+    tree = hr.ClassTree.from_groups(list(NAMES), {"land": ["corn", "bare soil"]})
+    on_map = xr.DataArray(label.astype(np.uint8), dims=("y", "x"))
+    on_map = schema.attach_classes(on_map, hr.ClassTable.from_names(NAMES))
+    levels = np.stack([confidence, confidence ** np.where(label == 3, 1.0, 0.5)])
+    return on_map, xr.DataArray(levels, dims=("level", "y", "x"), attrs=tree.to_attrs()), truth
