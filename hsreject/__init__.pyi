@@ -21,6 +21,7 @@ from .classify.scene_model import SceneModel as SceneModel
 from .classify.smlr import SparseMultinomialRegression as SparseMultinomialRegression
 from .confidence import Confidence as Confidence
 from .context.check_prior import check_prior as check_prior
+from .context.prior import Grid as Grid
 from .context.prior import Prior as Prior
 from .context.prior import Term as Term
 from .context.priors.graph_tv import GraphTV as GraphTV

@@ -47,7 +47,6 @@ RETURNED = {
     "context": (
         "context.segsalsa.SegSALSAResult",
         "context.problem.Checkpoint",
-        "context.prior.Grid",
         "context.preconditioned_admm.PreconditionedADMM",
         "context.admm.ADMM",
     ),

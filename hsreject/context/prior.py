@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from inspect import signature
 from typing import Any
@@ -49,12 +49,33 @@ class Grid:
     train : array of int, (y, x), optional
         The training labels, 0 where there is none, where they are known: not in blocks of a scene
         and not on another scene than that of the labels.
+
+    See Also
+    --------
+    hsreject.Prior : is bound to one.
+
+    Examples
+    --------
+    Three rows of four pixels, two of them on the other side of a gap:
+
+    >>> import numpy as np
+    >>> import hsreject as hr
+    >>> valid = np.ones((3, 4), dtype=bool)
+    >>> valid[2, :2] = valid[1] = False
+    >>> grid = hr.Grid(valid, n_classes=2, dtype=np.dtype("float32"))
+    >>> grid.shape
+    (3, 2, 4)
+    >>> grid.regions
+    array([[1, 1, 1, 1],
+           [0, 0, 0, 0],
+           [0, 0, 2, 2]], dtype=int32)
     """
 
     valid: NDArray[np.bool_]
     n_classes: int
     dtype: np.dtype[Any]
     image: Array | None = None
+    _: KW_ONLY
     good_bands: NDArray[np.bool_] | None = None
     n_rejection_classes: int = 0
     classes: ClassTable | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -88,7 +88,7 @@ class Evaluation:
 
     maps: xr.Dataset
     classes: ClassTable
-    samples: EvaluationSamples
+    samples: EvaluationSamples[NDArray[Any] | None]
     points: tuple[NamedPoint, ...]
     curve: xr.Dataset | None
     clumps: Clumps

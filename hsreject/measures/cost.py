@@ -122,7 +122,7 @@ def minimum_cost_without_rejection(curve: xr.Dataset) -> xr.DataArray:
     )
 
 
-def _errors_saved(counts: Counts) -> Any:
+def _errors_saved(counts: Counts[NDArray[Any]]) -> Any:
     """Return how many fewer errors each point keeps than if nothing were rejected."""
     share = counts.misclassified / counts.n
     if np.ptp(share) < inputs.ROUNDING:  # all points have the same labels

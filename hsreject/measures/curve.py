@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -152,7 +152,9 @@ def tie_bounds(ascending: NDArray[np.floating]) -> NDArray[np.intp]:
     return np.flatnonzero(np.concatenate(([True], ascending[1:] != ascending[:-1], [True])))
 
 
-def curve_columns(threshold: NDArray[np.float64], counts: Counts, *, weighted: bool) -> xr.Dataset:
+def curve_columns(
+    threshold: NDArray[np.float64], counts: Counts[NDArray[Any]], *, weighted: bool
+) -> xr.Dataset:
     """Return the columns of a curve: what `MEASURES` and `COUNTS` list, and the threshold."""
     meanings = {"rejected_fraction": FRACTION_AXIS, **MEASURES}
     measures = {name: np.empty(threshold.size) for name in meanings}
@@ -175,7 +177,7 @@ def curve_columns(threshold: NDArray[np.float64], counts: Counts, *, weighted: b
     )
 
 
-def counts_of(curve: xr.Dataset) -> Counts:
+def counts_of(curve: xr.Dataset) -> Counts[NDArray[Any]]:
     """Return the counts of a curve's points as arrays."""
     return Counts(*(curve[name].values for name in COUNTS))
 

@@ -27,10 +27,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from hsreject import schema
 from hsreject.errors import ConfigError, InputError
@@ -39,68 +40,70 @@ from hsreject.measures import inputs
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+NumberT = TypeVar("NumberT", float, NDArray[Any])
 
 
 @dataclass(frozen=True)
-class Counts:
+class Counts(Generic[NumberT]):
     """The four counts and all that follows from them: numbers, or arrays that broadcast.
 
     Shares and weights of samples work as counts, too.
     """
 
-    accurate_kept: Any
-    misclassified_kept: Any
-    accurate_rejected: Any
-    misclassified_rejected: Any
+    accurate_kept: NumberT
+    misclassified_kept: NumberT
+    accurate_rejected: NumberT
+    misclassified_rejected: NumberT
 
     @property
-    def kept(self) -> Any:
+    def kept(self) -> NumberT:
         """Number of samples kept."""
         return self.accurate_kept + self.misclassified_kept
 
     @property
-    def rejected(self) -> Any:
+    def rejected(self) -> NumberT:
         """Number of samples rejected."""
         return self.accurate_rejected + self.misclassified_rejected
 
     @property
-    def accurate(self) -> Any:
+    def accurate(self) -> NumberT:
         """Number of accurate samples, kept or rejected."""
         return self.accurate_kept + self.accurate_rejected
 
     @property
-    def misclassified(self) -> Any:
+    def misclassified(self) -> NumberT:
         """Number of misclassified samples, kept or rejected."""
         return self.misclassified_kept + self.misclassified_rejected
 
     @property
-    def n(self) -> Any:
+    def n(self) -> NumberT:
         """Number of samples."""
         return self.kept + self.rejected
 
     @property
-    def overall_accuracy(self) -> Any:
+    def overall_accuracy(self) -> NumberT:
         """The accuracy of the classifier when nothing is rejected, A(0)."""
         return share(self.accurate, self.n)
 
     @property
-    def rejected_fraction(self) -> Any:
+    def rejected_fraction(self) -> NumberT:
         """The share of samples that are rejected, r."""
         return share(self.rejected, self.n)
 
     @property
-    def nonrejected_accuracy(self) -> Any:
+    def nonrejected_accuracy(self) -> NumberT:
         """The share of accurate samples among those kept, A."""
         return share(self.accurate_kept, self.kept)
 
     @property
-    def classification_quality(self) -> Any:
+    def classification_quality(self) -> NumberT:
         """The share of right decisions, Q: accurate and kept, or misclassified and rejected."""
         return share(self.accurate_kept + self.misclassified_rejected, self.n)
 
     @property
-    def rejection_quality(self) -> Any:
+    def rejection_quality(self) -> NumberT:
         """The odds of an error among the rejected over the odds among all samples, phi."""
         with np.errstate(divide="ignore", invalid="ignore"):
             odds = np.true_divide(self.misclassified_rejected, self.accurate_rejected)
@@ -135,7 +138,7 @@ MEASURES = {
 }
 
 
-def add_measure(label: str, meaning: str) -> Callable[[Callable[[Counts], Any]], None]:
+def add_measure(label: str, meaning: str) -> Callable[[Callable[[Counts[Any]], Any]], None]:
     """Return a decorator that makes a function of the four counts a measure, by its name.
 
     Operating points have it as an attribute, curves, bands and operating sets as a column, and
@@ -165,7 +168,7 @@ def add_measure(label: str, meaning: str) -> Callable[[Callable[[Counts], Any]],
     >>> del MEASURES["caught_errors"]  # only here: other examples list the columns
     """
 
-    def add(function: Callable[[Counts], Any]) -> None:
+    def add(function: Callable[[Counts[Any]], Any]) -> None:
         name = function.__name__
         if name in (*COUNTS, *dir(Counts)) and name not in _ADDED:
             raise ConfigError(f"There is already a measure or a count '{name}'. Choose another.")
@@ -179,7 +182,7 @@ def add_measure(label: str, meaning: str) -> Callable[[Callable[[Counts], Any]],
 _ADDED: set[str] = set()  # which of the measures are not of this file
 
 
-def measures_of(counts: Counts) -> dict[str, Any]:
+def measures_of(counts: Counts[Any]) -> dict[str, Any]:
     """Return every measure in `MEASURES` by name."""
     return {name: getattr(counts, name) for name in MEASURES}
 
@@ -196,7 +199,7 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class OperatingPoint(Counts):
+class OperatingPoint(Counts[float]):
     r"""The four counts of one operating point, with every measure of the paper as an attribute.
 
     :mod:`hsreject.measures.point` lists the definitions and what they give in degenerate cases.
@@ -235,10 +238,6 @@ class OperatingPoint(Counts):
     (3.67, 0.4)
     """
 
-    accurate_kept: float
-    misclassified_kept: float
-    accurate_rejected: float
-    misclassified_rejected: float
     threshold: float = field(default=math.nan, kw_only=True, compare=False, repr=False)
     index: int = field(default=-1, kw_only=True, compare=False, repr=False)
 
@@ -333,6 +332,10 @@ class OperatingPoint(Counts):
         """The four counts, in the order of `COUNTS`."""
         return tuple(getattr(self, name) for name in COUNTS)
 
+    @overload
+    def cost(self, rejection_cost: float) -> float: ...
+    @overload
+    def cost(self, rejection_cost: ArrayLike) -> Any: ...
     def cost(self, rejection_cost: ArrayLike) -> Any:
         """Return the mean cost per sample: 1 per error kept, `rejection_cost` per rejection.
 

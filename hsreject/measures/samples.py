@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.measures import inputs
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+ConfidenceT_co = TypeVar("ConfidenceT_co", bound=NDArray[Any] | None, covariant=True)
 
 
 @dataclass(frozen=True)
-class EvaluationSamples:
+class EvaluationSamples(Generic[ConfidenceT_co]):
     """The pixels of a map that can be evaluated, as flat arrays in row order.
 
     Attributes
@@ -36,7 +39,7 @@ class EvaluationSamples:
 
     reference: NDArray[Any]
     label: NDArray[Any]
-    confidence: NDArray[Any] | None
+    confidence: ConfidenceT_co
     rejected: NDArray[np.bool_] | None
     row: NDArray[np.intp]
     column: NDArray[np.intp]
@@ -54,6 +57,24 @@ class EvaluationSamples:
         return np.asarray(field)[self.row, self.column]
 
 
+@overload
+def evaluation_samples(
+    reference: ArrayLike | xr.DataArray,
+    label: ArrayLike | xr.DataArray,
+    confidence: ArrayLike | xr.DataArray,
+    *,
+    rejected: ArrayLike | xr.DataArray | None = ...,
+    nodata: int | None = ...,
+) -> EvaluationSamples[NDArray[Any]]: ...
+@overload
+def evaluation_samples(
+    reference: ArrayLike | xr.DataArray,
+    label: ArrayLike | xr.DataArray,
+    confidence: None = ...,
+    *,
+    rejected: ArrayLike | xr.DataArray | None = ...,
+    nodata: int | None = ...,
+) -> EvaluationSamples[None]: ...
 def evaluation_samples(
     reference: ArrayLike | xr.DataArray,
     label: ArrayLike | xr.DataArray,
@@ -61,7 +82,7 @@ def evaluation_samples(
     *,
     rejected: ArrayLike | xr.DataArray | None = None,
     nodata: int | None = None,
-) -> EvaluationSamples:
+) -> EvaluationSamples[NDArray[Any] | None]:
     """Return the pixels that have a reference and data, ready for the measures.
 
     Parameters

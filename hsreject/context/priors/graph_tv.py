@@ -65,8 +65,7 @@ class GraphTV(Prior):
     Examples
     --------
     >>> import numpy as np
-    >>> from hsreject import GraphTV
-    >>> from hsreject.context.prior import Grid
+    >>> from hsreject import GraphTV, Grid
     >>> grid = Grid(np.ones((1, 4), bool), n_classes=2, dtype=np.dtype(float))
     >>> term = GraphTV(weight=3.0, partitions=np.array([[1, 1, 2, 2]])).bind(grid)
     >>> field = np.array([[[1.0, 0.5, 0.0, 0.0], [0.0, 0.5, 1.0, 1.0]]])

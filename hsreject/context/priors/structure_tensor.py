@@ -67,8 +67,7 @@ class StructureTensor(Prior):
     Examples
     --------
     >>> import numpy as np
-    >>> from hsreject import StructureTensor
-    >>> from hsreject.context.prior import Grid
+    >>> from hsreject import Grid, StructureTensor
     >>> grid = Grid(np.ones((1, 3), bool), n_classes=2, dtype=np.dtype(float))
     >>> term = StructureTensor(weight=2.0, patch=1).bind(grid)
     >>> field = np.array([[[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]])

@@ -71,8 +71,7 @@ class VectorTV(Prior):
     Examples
     --------
     >>> import numpy as np
-    >>> from hsreject import VectorTV
-    >>> from hsreject.context.prior import Grid
+    >>> from hsreject import Grid, VectorTV
     >>> grid = Grid(np.ones((1, 3), bool), n_classes=2, dtype=np.dtype(float))
     >>> term = VectorTV(weight=2.0).bind(grid)
     >>> field = np.array([[[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]])
