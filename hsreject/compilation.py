@@ -80,18 +80,25 @@ class Compiled:
 
 @contextmanager
 def _interrupts_later() -> Iterator[None]:
-    """Hold Ctrl-C back while the block runs; only the main thread ever sees one."""
+    """Hold Ctrl-C and SIGTERM back while the block runs; only the main thread ever sees them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    pressed: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _frame: pressed.append(number))
+    received: list[int] = []
+
+    def keep(number: int, _frame: object) -> None:
+        received.append(number)
+
+    # None is a handler that a program in C has set: it cannot be put back
+    numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) is not None]
+    before = {n: signal.signal(n, keep) for n in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-        if pressed:
-            signal.raise_signal(signal.SIGINT)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in received:
+            signal.raise_signal(number)
 
 
 def compiled(function: F) -> F:

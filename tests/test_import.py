@@ -56,6 +56,8 @@ hsreject.cli.app = lambda: os.kill(os.getpid(), int(sys.argv[1]))  # before type
 main()
 """
 
+BACKGROUND = BUILDING.replace("default_int_handler", "SIG_IGN")  # as in "command &" of a script
+
 
 @pytest.mark.posix
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -66,3 +68,11 @@ def test_a_signal_while_the_command_line_loads_is_silent(
     command = [sys.executable, "-c", moment, str(int(number))]
     done = subprocess.run(command, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", b"")
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 0)])
+def test_jobs_in_the_background_heed_sigterm_alone(number: signal.Signals, code: int) -> None:
+    command = [sys.executable, "-c", BACKGROUND, str(int(number))]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")

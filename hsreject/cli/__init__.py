@@ -89,7 +89,7 @@ def main() -> None:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         terminated.set()
-        signal.raise_signal(signal.SIGINT)
+        raise KeyboardInterrupt  # by itself: jobs in the background have SIGINT ignored
 
     # batch systems end jobs with SIGTERM: it is treated as Ctrl-C
     before = signal.signal(signal.SIGTERM, interrupt)

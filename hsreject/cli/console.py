@@ -142,32 +142,39 @@ class _Stages:
 
 @contextmanager
 def _remembered_interrupts() -> Iterator[Callable[[], None]]:
-    """Yield a function that raises KeyboardInterrupt if Ctrl-C was pressed.
+    """Yield a function that raises KeyboardInterrupt if Ctrl-C or SIGTERM has raised one before.
 
     Python itself raises it at once, but drops it inside a finaliser or a callback of compiled code:
     of forty presses while kernels were loaded, one was lost. The work goes on then, calls this
-    function at its next report, and ends. Any error after a press counts as the interrupt.
+    function at its next report, and ends. Any error after a press counts as the interrupt. Handlers
+    that raise none, those of a program that embeds the command line, are called and nothing else.
     """
     pressed = threading.Event()
+    handlers = {
+        number: handler
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if callable(handler := signal.getsignal(number))
+    }
 
     def press(number: int, frame: FrameType | None) -> None:
-        pressed.set()
-        raise KeyboardInterrupt
+        try:
+            handlers[signal.Signals(number)](number, frame)
+        except KeyboardInterrupt:
+            pressed.set()
+            raise
 
     def check() -> None:
         if pressed.is_set():
             raise KeyboardInterrupt
 
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield check  # never raises: a program that embeds the command line handles Ctrl-C itself
-        return
     show_dropped = sys.unraisablehook
 
     def show_other(dropped: UnraisableHookArgs) -> None:
         if not issubclass(dropped.exc_type, KeyboardInterrupt):
             show_dropped(dropped)
 
-    signal.signal(signal.SIGINT, press)
+    for number in handlers:
+        signal.signal(number, press)
     sys.unraisablehook = show_other
     try:
         yield check
@@ -175,5 +182,6 @@ def _remembered_interrupts() -> Iterator[Callable[[], None]]:
         check()  # compiled code, such as that of h5py, may make another error of the interrupt
         raise
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         sys.unraisablehook = show_dropped

@@ -59,29 +59,35 @@ def test_on_a_terminal_there_is_one_bar_per_stage() -> None:
 
 
 class Finalised:
-    """What presses Ctrl-C while it is thrown away: Python cannot raise anything there."""
+    """What receives a signal while it is thrown away: Python cannot raise anything there."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self._number = number
 
     def __del__(self) -> None:
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(self._number)
 
 
 @pytest.fixture
 def listening():
-    """The handler of a terminal; tests that run in the background have none."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """The handlers of a terminal; tests that run in the background have none."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {n: signal.signal(n, signal.default_int_handler) for n in numbers}
     yield
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        assert signal.getsignal(number) is signal.default_int_handler
+        signal.signal(number, handler)
 
 
 @pytest.mark.usefixtures("listening")
-def test_an_interrupt_that_python_drops_ends_the_work(monkeypatch) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_that_python_drops_ends_the_work(number, monkeypatch) -> None:
     told = []
     monkeypatch.setattr(sys, "unraisablehook", told.append)
     stream = io.StringIO()
     with progress_on(Console(file=stream)) as progress:
         progress("context", 0, 2)
-        Finalised()
+        Finalised(number)
         with pytest.raises(KeyboardInterrupt):
             progress("context", 1, 2)
     assert told == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,23 @@ except KeyboardInterrupt:
     pressed += 1
 print(pressed, stages[0])
 """
+
+
+def test_sigterm_waits_for_the_end_of_a_kernel(monkeypatch) -> None:
+    heard = []
+    kernel = compilation.compiled(lambda: 0.0)
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+
+    def stopped() -> list[int]:
+        signal.raise_signal(signal.SIGTERM)
+        return [*heard]
+
+    monkeypatch.setattr(kernel, "_function", stopped)
+    try:
+        assert kernel() == []
+        assert heard == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.posix
