@@ -97,8 +97,8 @@ def _interrupts_later() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in received:
-            signal.raise_signal(number)
+        for one in received:
+            signal.raise_signal(one)
 
 
 def compiled(function: F) -> F:

@@ -12,7 +12,7 @@ import numpy as np
 import pyproj
 import rioxarray  # noqa: F401 - registers the .rio accessor
 import xarray as xr
-from affine import Affine
+from affine import Affine, TransformNotInvertibleError
 from rasterio.crs import CRS
 from rasterio.errors import CRSError, NotGeoreferencedWarning
 from scipy.interpolate import interp1d
@@ -61,6 +61,11 @@ class Grid:
         transform = _stored_transform(array)
         if transform is None:
             transform = array.rio.transform(recalc=True)
+            if not transform.determinant:  # as rioxarray leaves a quarter turn
+                raise InputError(
+                    f"x and y of the array span no area ({tuple(transform)[:6]}). Open its file "
+                    "with open_scene or open_labels, or correct the coordinates."
+                )
         return cls(height, width, transform, array.rio.crs)
 
     def stated(self, transform: Affine | Sequence[float] | None, crs: Any) -> Grid:
@@ -213,18 +218,22 @@ def _stored_transform(array: xr.DataArray) -> Affine | None:
     The array may have been cropped (moved by whole pixels) or thinned (then it is outdated): the
     centres of the first and the last pixel tell.
     """
-    if "GeoTransform" not in array.coords.get(array.rio.grid_mapping, array).attrs:
+    text = array.coords.get(array.rio.grid_mapping, array).attrs.get("GeoTransform")
+    if text is None:
         return None
-    stored: Affine = array.rio.transform(recalc=False)
+    try:  # rioxarray makes zeros of a quarter turn
+        stored = Affine.from_gdal(*map(float, text.split()))
+        inverse = ~stored
+        if not np.isfinite(inverse[:6]).all():
+            raise ValueError("pixels too small for floating point")
+    except (AttributeError, TypeError, ValueError, TransformNotInvertibleError) as error:
+        raise InputError(
+            f"The transform of the array, {text!r}, cannot be inverted ({error}). Write one that "
+            "can with array.rio.write_transform(...)."
+        ) from error
     names = (X, Y) if X in array.coords else (_ROTATED_X, _ROTATED_Y)
     if not all(name in array.coords for name in names):
         return stored
-    inverse = ~stored
-    if not np.isfinite(inverse[:6]).all():  # pixels too small for floating point
-        raise InputError(
-            f"The transform of the array, {tuple(stored)[:6]}, cannot be inverted. Write one that "
-            "can with array.rio.write_transform(...)."
-        )
     ends = xr.DataArray([0, -1], dims="end")
     x, y = (array.coords[name].isel({X: ends, Y: ends}, missing_dims="ignore") for name in names)
     # column and row of the first and of the last pixel, by the stored transform

@@ -9,7 +9,8 @@ from affine import Affine
 
 from hsreject.errors import InputError
 from hsreject.io.grid import Grid
-from tests.io.written_maps import NORTH_UP, ROTATED, SHEARED
+from hsreject.io.labels import open_labels
+from tests.io.written_maps import NORTH_UP, ROTATED, SHEARED, TURNED
 
 
 @pytest.fixture(params=[NORTH_UP, ROTATED, SHEARED], ids=["north", "rot", "shear"], name="scene")
@@ -32,6 +33,24 @@ def test_a_crop_moves_by_whole_pixels(scene) -> None:
     cropped = Grid.of(array.isel(y=slice(2, 5), x=slice(3, 8))).transform
     a, b, c, d, e, f = transform[:6]
     assert cropped == Affine(a, b, 3 * a + 2 * b + c, d, e, 3 * d + 2 * e + f)
+
+
+@pytest.mark.parametrize("transform", TURNED.values(), ids=TURNED.keys())
+def test_exact_turns_and_mirrors_are_as_gdal_has_them(transform, tmp_path) -> None:
+    profile = {"driver": "GTiff", "width": 9, "height": 7, "count": 1, "dtype": "uint8"}
+    with rasterio.open(tmp_path / "t.tif", "w", transform=transform, **profile) as file:
+        file.write(np.ones((1, 7, 9), np.uint8))
+    array = open_labels(tmp_path / "t.tif")
+    assert Grid.of(array).transform == transform
+    corner = Grid.of(array[2:5, 3:8]).transform
+    assert corner == transform @ Affine.translation(3, 2)
+
+
+def test_coordinates_that_span_no_area_are_refused(tmp_path) -> None:
+    array = xr.DataArray(np.zeros((6, 8)), dims=("y", "x"))
+    degenerate = array.assign_coords(x=np.full(8, 5.0), y=np.full(6, 5.0))  # of a quarter turn
+    with pytest.raises(InputError, match="no area"):
+        Grid.of(degenerate.rio.write_transform(TURNED["a quarter"]))
 
 
 def test_coarser_coordinates_win_over_the_stored_transform() -> None:

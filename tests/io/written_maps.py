@@ -13,6 +13,14 @@ NORTH_UP = Affine(30.1, 0.0, 500000.123456789, 0.0, -1 / 3, 5800000.987654321)
 _COSINE, _SINE = math.cos(math.radians(17)), math.sin(math.radians(17))
 ROTATED = Affine(30 * _COSINE, 30 * _SINE, 5e5, 30 * _SINE, -30 * _COSINE, 5.8e6)
 SHEARED = Affine(27.0, 3.0, 5e5, 4.0, -27.0, 5.8e6)
+# exact turns and mirrors, which leave nothing of the numbers that others look at
+TURNED = {
+    "a quarter": Affine(0.0, -10.0, 5e5, 10.0, 0.0, 5.8e6),
+    "a quarter, mirrored": Affine(0.0, 10.0, 5e5, 10.0, 0.0, 5.8e6),
+    "a half": Affine(-10.0, 0.0, 5e5, 0.0, 10.0, 5.8e6),
+    "three quarters": Affine(0.0, 10.0, 5e5, -10.0, 0.0, 5.8e6),
+    "mirrored": Affine(-10.0, 0.0, 5e5, 0.0, -10.0, 5.8e6),
+}
 CLASSES = ClassTable.from_names(["Grünland feucht", "water & <ice>"])
 
 

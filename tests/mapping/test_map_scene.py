@@ -12,6 +12,7 @@ from scipy.ndimage import correlate1d
 import hsreject as hr
 from hsreject.errors import FileError, GuessWarning, InputError
 from hsreject.schema import REJECTED, nodata_label
+from tests.io.written_maps import ROTATED, TURNED
 from tests.mapping.scenes import CONFIG, larger_scene
 
 
@@ -301,6 +302,26 @@ def test_a_sample_of_the_scene_sets_the_dial(model, tmp_path) -> None:
     with pytest.raises(InputError, match="another grid"):
         hr.map_scene(other, model, accuracy=0.9, sample=elsewhere, foreign="allow", out=out)
     assert not out.exists()  # it was said before the work
+
+
+@pytest.fixture(scope="module")
+def straight_label(model) -> np.ndarray:
+    return hr.map_scene(larger_scene(32, 24), model, fraction=0.1).maps["label"].values
+
+
+@pytest.mark.parametrize("transform", [ROTATED, *TURNED.values()], ids=["askew", *TURNED])
+def test_a_turned_scene_is_mapped_where_it_lies(transform, model, straight_label, tmp_path) -> None:
+    cube = larger_scene(32, 24)
+    shape = dict(zip(("count", "height", "width"), cube.shape, strict=True))
+    place = {"crs": "EPSG:32633", "transform": transform, "dtype": "float32"}
+    with rasterio.open(tmp_path / "turned.tif", "w", **shape, **place) as file:
+        file.write(cube.values)
+    wavelength = ("band", cube.wavelength.values)
+    scene = hr.open_scene(tmp_path / "turned.tif").assign_coords(wavelength=wavelength)
+    hr.map_scene(scene, model, fraction=0.1, out=tmp_path / "out")
+    with rasterio.open(tmp_path / "out" / "label.tif") as file:
+        assert file.transform == transform
+        np.testing.assert_array_equal(file.read(1), straight_label)
 
 
 def test_a_failing_block_leaves_nothing_behind(model, scene, tmp_path: Path) -> None:
