@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import dask.array as da
 import numpy as np
+from dask import threaded
 from dask.base import compute
 
 from hsreject import schema
@@ -20,7 +21,6 @@ from hsreject.io.maps import open_map
 from hsreject.io.rasters.raster import raster_info, read_pixels
 from hsreject.io.remote import existing_scene
 from hsreject.io.scene import file_kind, open_scene
-from hsreject.io.vectors.vector import layer_info
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.schema.classes import ClassTable
 
@@ -93,6 +93,8 @@ def describe(
     with reading(file):
         kind = file_kind(file)
         if kind is Kind.VECTOR:
+            from hsreject.io.vectors.vector import layer_info  # noqa: PLC0415  (slow)
+
             info = layer_info(file, layer=variable)
             rows = (
                 ("File", file.name),
@@ -162,7 +164,10 @@ def _content(cube: xr.DataArray) -> tuple[NDArray[np.bool_], list[tuple[str, str
     present = cube.isel({schema.BAND: stated}).notnull().sum(schema.BAND, dtype=np.int32).data
     pixels_with = da.histogram(present, bins=np.arange(n_bands + 2))[0]
     zeros = pixels_of(cube, 0).sum().data
-    smallest, largest, counts, n_zeros = compute(low, high, pixels_with, zeros)
+    # the function, not its name, for which dask would look for a cluster and import `distributed`
+    smallest, largest, counts, n_zeros = compute(
+        low, high, pixels_with, zeros, scheduler=threaded.get
+    )
     good = stated & ~np.isnan(smallest)
     if not good.any():
         raise FileError(

@@ -15,7 +15,6 @@ import xarray as xr
 from affine import Affine, TransformNotInvertibleError
 from rasterio.crs import CRS
 from rasterio.errors import CRSError, NotGeoreferencedWarning
-from scipy.interpolate import interp1d
 
 from hsreject.errors import FileError, InputError
 from hsreject.schema import MAP_DIMS, X, Y
@@ -124,6 +123,8 @@ class Grid:
         nominal = self.pixel_hectares
         if nominal is not None and np.abs(areas / nominal - 1).max() < _TRUE_TO_SCALE:
             return np.full((1, 1), nominal)
+        from scipy.interpolate import interp1d  # noqa: PLC0415  (slow)
+
         along_rows = interp1d(rows, areas, axis=0)(np.arange(self.height))
         if np.ptp(areas, axis=1).max() <= _SAME_AREA * areas.max():
             return np.asarray(along_rows[:, :1])
