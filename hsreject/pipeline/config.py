@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+import xarray as xr
+
 from hsreject.errors import ConfigError, FileError
 from hsreject.registry import nearest
 
 Table = dict[str, Any]
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def read_document(path: str | PathLike[str]) -> Table:
@@ -67,8 +72,25 @@ def with_settings(document: Mapping[str, Any], settings: Iterable[str]) -> Table
 
 def scene_name(document: Mapping[str, Any]) -> str:
     """Return the path of a configuration's scene, or its name."""
-    scene = document.get("scene", "")
+    scene = _plain(document.get("scene", ""))
     return str(scene.get("path", scene.get("name", "")) if isinstance(scene, Mapping) else scene)
+
+
+def config_text(document: Mapping[str, Any]) -> str:
+    """Return a configuration as TOML; objects that stand for tables are shown as their repr."""
+    return tomli_w.dumps(_plain(document))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items() if entry is not None}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, xr.DataArray):
+        return f"<{value.name} in memory>"
+    return _ADDRESS.sub("", repr(value))  # which differs from run to run
 
 
 def named_value(setting: str, expected: str) -> tuple[str, object]:

@@ -1,4 +1,4 @@
-"""How good the maps of a walk are, on the test pixels that chose nothing, and in words."""
+"""How good the maps of a run are, on the test pixels that chose nothing, and in words."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import numpy as np
 import xarray as xr
 from scipy.special import stdtrit
 
-from hsreject.certification.run_promise import promise_figures
+from hsreject.certification.run_promise import promise_figures, promise_words
 from hsreject.evaluation.confidence_classes import confidence_classes
 from hsreject.evaluation.evaluation import Evaluation, evaluate
-from hsreject.evaluation.tables import LevelShares, label_areas, level_shares
+from hsreject.evaluation.tables import LevelShares, confidence_table, label_areas, level_shares
 from hsreject.measures.point import OperatingPoint, share
 from hsreject.measures.summary import accuracy_at, aurc
 from hsreject.measures.uncertainty import square_blocks
+from hsreject.pipeline.config import config_text
 from hsreject.pipeline.plan import PLACE_ALONE
-from hsreject.pipeline.stages import System, Walk
+from hsreject.pipeline.stages import Outcome, System
 from hsreject.rejection.hierarchical import credited_label, node_codes
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.report.findings import statement
@@ -43,46 +44,46 @@ _ENDS = ("", "_lower", "_upper")  # of a name: a number and its interval
 
 @dataclass(frozen=True)
 class Judgement:
-    """A walk, and how good its maps are.
+    """What a run has computed, and how good its maps are.
 
     Where there is no test pixel there is no evaluation, and the accuracy comes from polygons that
     were left out.
     """
 
-    walk: Walk
+    outcome: Outcome
     evaluation: Evaluation | None  # of the delivered map
     tables: Mapping[str, xr.Dataset]  # summary and judged (system,), promise
 
     @classmethod
-    def of(cls, walk: Walk) -> Judgement:
-        """Evaluate every map of a walk once."""
+    def of(cls, outcome: Outcome) -> Judgement:
+        """Evaluate every map of a run once."""
         tables: dict[str, xr.Dataset] = {}
-        if walk.left_out is not None:
-            return cls(walk, None, tables)
-        name, test = walk.plan.delivered, walk.split["test"]
-        calibration = walk.split.get("calibration")
+        if outcome.left_out is not None:
+            return cls(outcome, None, tables)
+        name, test = outcome.plan.delivered, outcome.split["test"]
+        calibration = outcome.split.get("calibration")
         evaluations = {
-            other: _evaluate(system, walk.split) for other, system in walk.systems.items()
+            other: _evaluate(system, outcome.split) for other, system in outcome.systems.items()
         }
         rows = [
             _judged_row(system.delivery.rejected_share, evaluations[other])
-            | _gain(walk.systems[name], system, evaluations[name])
+            | _gain(outcome.systems[name], system, evaluations[name])
             | {"goal_reached": system.delivery.reached}
-            for other, system in walk.systems.items()
+            for other, system in outcome.systems.items()
         ]
-        along = xr.Variable(SYSTEM, list(walk.systems))
+        along = xr.Variable(SYSTEM, list(outcome.systems))
         tables["judged"] = xr.concat(map(xr.Dataset, rows), dim=along)
-        tables["summary"] = xr.concat(map(_curve_row, walk.systems.values()), dim=along)
-        delivery = walk.systems[name].delivery
+        tables["summary"] = xr.concat(map(_curve_row, outcome.systems.values()), dim=along)
+        delivery = outcome.systems[name].delivery
         if delivery.certificate is not None and calibration is not None:
             delivered = delivery.maps[LABEL_WITH_REJECTION]
             tables["promise"] = promise_figures(delivery.certificate, delivered, test, calibration)
-        return cls(walk, evaluations[name], tables)
+        return cls(outcome, evaluations[name], tables)
 
     @cached_property
     def delivered(self) -> System:
         """The system whose map is delivered."""
-        return self.walk.systems[self.walk.plan.delivered]
+        return self.outcome.systems[self.outcome.plan.delivered]
 
     @property
     def areas(self) -> xr.Dataset:
@@ -100,23 +101,23 @@ class Judgement:
     def levels(self) -> LevelShares | None:
         """How much is known at which level, where the map may answer coarser."""
         answer = self.delivered.delivery.maps[LABEL_WITH_REJECTION]
-        return level_shares(answer, judged_pixels(self.walk.split))
+        return level_shares(answer, judged_pixels(self.outcome.split))
 
     @cached_property
     def digitised(self) -> bool:
         """Whether test pixels lie in polygons, and are not a random sample of anything."""
-        return is_digitised(self.walk.split["test"])
+        return is_digitised(self.outcome.split["test"])
 
     @cached_property
     def judge(self) -> PlaceAlone | None:
         """What a map that knows the place alone says of this one; None where it is worse."""
-        if self.evaluation is None or PLACE_ALONE not in self.walk.systems:
+        if self.evaluation is None or PLACE_ALONE not in self.outcome.systems:
             return None
         row = self.tables["judged"].sel({SYSTEM: PLACE_ALONE})
         gain, lower, upper = (float(row[f"gain{end}"]) for end in _ENDS)
         if (gain if np.isnan(lower) else lower) > 0:
             return None
-        apart = str(self.walk.split["train"].attrs.get("sampling", "")).startswith(_APART)
+        apart = str(self.outcome.split["train"].attrs.get("sampling", "")).startswith(_APART)
         ours = self.evaluation.points[0].point.nonrejected_accuracy
         return PlaceAlone(float(row["overall_accuracy"]), ours, gain, lower, upper, apart)
 
@@ -126,22 +127,40 @@ class Judgement:
         if self.evaluation is not None:
             return f"{statement(self.evaluation)} {say('levels', run=self)}".strip()
         kept_share = percent(1 - self.delivered.delivery.rejected_share)
-        return f"{self.walk.left_out} The map keeps {kept_share} of the scene."
+        return f"{self.outcome.left_out} The map keeps {kept_share} of the scene."
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must not miss."""
         judge = say("coordinates", run=self) if self.judge and self.judge.warns else ""
-        advice = str(self.walk.split["train"].attrs.get(ADVICE, ""))
+        advice = str(self.outcome.split["train"].attrs.get(ADVICE, ""))
         return tuple(filter(None, (judge, say("out_of_reach", run=self), advice)))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Where the numbers come from: the split, the goal, and which half of the test pixels."""
         judge = say("coordinates", run=self) if self.judge and not self.judge.warns else ""
-        meaning = str(self.walk.split["train"].attrs.get(MEANING, ""))
+        meaning = str(self.outcome.split["train"].attrs.get(MEANING, ""))
         of_map = (say("about_goal", run=self), say("about_unknown", run=self), meaning)
         return tuple(filter(None, (*of_map, judge, say("no_promise", run=self), self.choice)))
+
+    @cached_property
+    def confidence_table(self) -> xr.Dataset | None:
+        """How large and how accurate each third by confidence is; None where there are none."""
+        level = self.confidence_classes
+        return None if level is None else confidence_table(level, self.evaluation)
+
+    @cached_property
+    def promise(self) -> Mapping[str, str]:
+        """What was promised of the delivered map, in words; empty where nothing was asked for."""
+        certificate = self.delivered.delivery.certificate
+        return {} if certificate is None else promise_words(certificate, self.tables["promise"])
+
+    @property
+    def configuration(self) -> str:
+        """The configuration as TOML, and which weight of the context was chosen."""
+        choice = f"# {self.choice}\n" if self.choice else ""
+        return choice + config_text(self.outcome.document)
 
     @property
     def choice(self) -> str:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tomli_w
 import xarray as xr
 
-from hsreject import __version__
-from hsreject.certification.run_promise import promise_words
 from hsreject.errors import FileError, HsrejectError
-from hsreject.evaluation.tables import confidence_table, write_by_class, write_tables
+from hsreject.evaluation.tables import write_by_class, write_tables
 from hsreject.files import (
     MANIFEST,
     PARTIAL,
@@ -33,8 +28,8 @@ from hsreject.handover.filled_map import FILLED, filled_map, filled_raster
 from hsreject.handover.provenance import Provenance, write_map_item
 from hsreject.io.maps import write_map, write_maps
 from hsreject.io.netcdf import write_tree
-from hsreject.pipeline.config import scene_name
-from hsreject.pipeline.run_report import run_report, table_of
+from hsreject.pipeline.config import config_text, scene_name
+from hsreject.pipeline.run_report import run_report, versions
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.progress import ProgressCallback
 from hsreject.rejection.hierarchical import flat_map, levels_as_field
@@ -54,7 +49,6 @@ from hsreject.schema.class_tree import GROUPS_ATTRIBUTE
 
 if TYPE_CHECKING:
     from hsreject.pipeline.judgement import Judgement
-    from hsreject.pipeline.plan import Plan
 
 CONFIG = "config.toml"
 STAGES = "stages"
@@ -76,65 +70,53 @@ _ITEM = {  # the files that the STAC item of a run names
     "configuration": CONFIG,
 }
 _OF_SYSTEMS = ("gain", "gain_lower", "gain_upper", "goal_reached")  # of no map by itself
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_REPORTED = ("numpy", "scipy", "scikit-learn", "xarray", "numba", "rasterio", "spectral")
 
 
-def result_tree(
-    plan: Plan,
-    judgement: Judgement,
-    cube: xr.DataArray,
-    labels: xr.DataArray,
-    hashes: Mapping[str, str],
-) -> xr.DataTree:
+def result_tree(judgement: Judgement, hashes: Mapping[str, str]) -> xr.DataTree:
     """Return the maps, operating points and tables of a run.
 
     The attributes hold the configuration, the seed and hashes of the inputs.
     """
-    colors = FalseColorDisplay.from_cube(cube, wavelengths=INFRARED).bands
-    walk, delivery = judgement.walk, judgement.delivered.delivery
-    evidence = walk.evidence.drop_dims(BAND, errors="ignore").drop_attrs(deep=False)
-    pool = evidence.drop_dims(set(evidence.dims) - {CANDIDATE}).reset_coords(drop=True)
-    maps = evidence.drop_dims(CANDIDATE, errors="ignore").assign(walk.split)
+    outcome, delivery = judgement.outcome, judgement.delivered.delivery
+    colors = FalseColorDisplay.from_cube(outcome.cube, wavelengths=INFRARED).bands
+    evidence = outcome.evidence.drop_dims(BAND, errors="ignore").drop_attrs(deep=False)
+    maps = evidence.drop_dims(CANDIDATE, errors="ignore").assign(outcome.split)
     maps = maps.assign(
         {
-            "reference": labels,
-            "false_color": cube.isel({BAND: list(colors)}).drop_attrs(deep=False),
+            "reference": outcome.labels,
+            "false_color": outcome.cube.isel({BAND: list(colors)}).drop_attrs(deep=False),
             **_maps_of_rejectors(judgement),
         }
     )
-    choice = judgement.choice
+    seed = {SEED: [outcome.plan.seed]}
     groups = {
         "/": maps.assign_attrs(
-            title=plan.title,
-            configuration=(f"# {choice}\n" if choice else "") + config_text(plan.document),
-            seed=plan.seed,
+            title=outcome.plan.title,
+            configuration=judgement.configuration,
+            seed=outcome.plan.seed,
             fraction=delivery.rejected_share,
             **hashes,
         ),
         "/delivered": _delivered(judgement),
-        **{f"/{n}": one.expand_dims({SEED: [plan.seed]}) for n, one in judgement.tables.items()},
-        "/pool": pool,
-        "/tuning": xr.Dataset() if walk.tuned is None else walk.tuned.data.drop_attrs(deep=False),
-        "/versions": xr.Dataset(
-            attrs={"hsreject": __version__, **{name: version(name) for name in _REPORTED}}
-        ),
+        **{f"/{name}": one.expand_dims(seed) for name, one in judgement.tables.items()},
+        "/pool": outcome.pool,
+        "/tuning": outcome.tuning,
+        "/versions": xr.Dataset(attrs=versions()),
     }
-    if judgement.confidence_classes is not None:
-        table = confidence_table(judgement.confidence_classes, judgement.evaluation)
-        groups["/confidence_classes"] = table
+    if judgement.confidence_table is not None:
+        groups["/confidence_classes"] = judgement.confidence_table
     if judgement.evaluation is not None:
         groups["/points"] = _operating_points(judgement)
     if delivery.certificate is not None:
-        words = promise_words(delivery.certificate, judgement.tables["promise"])
-        groups["/promise"].attrs = {"certificate": delivery.certificate.to_json(), **words}
+        text = delivery.certificate.to_json()
+        groups["/promise"].attrs = {"certificate": text, **judgement.promise}
     return xr.DataTree.from_dict({name: one for name, one in groups.items() if one.attrs or one})
 
 
 def _maps_of_rejectors(judgement: Judgement) -> dict[str, xr.DataArray]:
     """Return the maps (rejector, y, x) of all rejectors, each at its operating point."""
-    names = list(judgement.walk.plan.rejectors)
-    systems = [judgement.walk.systems[name] for name in names]
+    names = list(judgement.outcome.plan.rejectors)
+    systems = [judgement.outcome.systems[name] for name in names]
     along = xr.Variable(REJECTOR, names)
     pieces = [system.delivery.maps.drop_attrs(deep=False) for system in systems]
     stack = xr.concat(pieces, dim=along, combine_attrs="drop_conflicts")
@@ -151,16 +133,16 @@ def _maps_of_rejectors(judgement: Judgement) -> dict[str, xr.DataArray]:
 
 def _delivered(judgement: Judgement) -> xr.Dataset:
     """Return the delivered map, its numbers, and what is said of it."""
-    walk, delivery = judgement.walk, judgement.delivered.delivery
-    rejector, goal = walk.plan.delivered, walk.plan.goal
+    outcome, delivery = judgement.outcome, judgement.delivered.delivery
+    rejector, goal = outcome.plan.delivered, outcome.plan.goal
     numbers = {"threshold": delivery.threshold, "rejected_share_of_scene": delivery.rejected_share}
     if judgement.evaluation is not None:
         row = judgement.tables["judged"].sel({SYSTEM: rejector}, drop=True)
         numbers |= {str(column): row[column].item() for column in row}
         numbers = {name: number for name, number in numbers.items() if name not in _OF_SYSTEMS}
-    elif walk.left_out is not None:
-        numbers["left_out_accuracy"] = walk.left_out.accuracy
-        numbers["left_out_standard_error"] = walk.left_out.standard_error
+    elif outcome.left_out is not None:
+        numbers["left_out_accuracy"] = outcome.left_out.accuracy
+        numbers["left_out_standard_error"] = outcome.left_out.standard_error
     maps = {LABEL_WITH_REJECTION: delivery.maps[LABEL_WITH_REJECTION]}
     if judgement.confidence_classes is not None:
         maps[CONFIDENCE_CLASS] = judgement.confidence_classes
@@ -181,28 +163,11 @@ def _delivered(judgement: Judgement) -> xr.Dataset:
 def _operating_points(judgement: Judgement) -> xr.Dataset:
     """Return the operating points of all systems in one table; what a system lacks is NaN."""
     pieces = []
-    for name, system in judgement.walk.systems.items():
+    for name, system in judgement.outcome.systems.items():
         points = system.points.drop_attrs().reset_coords(drop=True)
         names = [name] * points.sizes[OPERATING_POINT]
         pieces.append(points.assign_coords({SYSTEM_OF_POINT: (OPERATING_POINT, names)}))
     return xr.concat(pieces, dim=OPERATING_POINT, data_vars="all", join="outer")
-
-
-def config_text(document: Mapping[str, Any]) -> str:
-    """Return a configuration as TOML; objects that stand for tables are shown as their repr."""
-    return tomli_w.dumps(_plain(document))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items() if entry is not None}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, str | int | float | bool):
-        return value
-    if isinstance(value, xr.DataArray):
-        return f"<{value.name} in memory>"
-    return _ADDRESS.sub("", repr(value))  # which differs from run to run
 
 
 @contextmanager
@@ -265,7 +230,6 @@ def write_outputs(
     folder: Path,
     tree: xr.DataTree,
     judgement: Judgement,
-    cube: xr.DataArray,
     *,
     flat: bool,
     probabilities: bool,
@@ -274,10 +238,11 @@ def write_outputs(
     """Write everything; what an earlier run has left is replaced only when all is complete."""
     progress("writing", 0, 3)
     with complete_folder(folder, overwrite=True) as work:
-        label = _write_maps(tree, work / "maps", flat=flat)
+        source = _source(judgement)
+        label = _write_maps(tree, work / "maps", source, flat=flat)
         if probabilities:
             write_map(tree.to_dataset()["probability"], work / "maps" / "probabilities.tif")
-        for name, system in judgement.walk.systems.items():
+        for name, system in judgement.outcome.systems.items():
             if LEVEL_CONFIDENCE in system.swept:
                 levels = levels_as_field(system.swept[LEVEL_CONFIDENCE])
                 write_map(levels, work / "maps" / f"{LEVEL_CONFIDENCE}_{name}.tif")
@@ -290,15 +255,15 @@ def write_outputs(
         else:
             write_tables(judgement.evaluation, work)
         progress("writing", 2, 3)
-        run_report(tree, judgement, work, cube)
-        write_map_item(work, label, _source(tree), _ITEM)
+        run_report(judgement, work)
+        write_map_item(work, label, source, _ITEM)
     progress("writing", 3, 3)
 
 
-def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> xr.DataArray:
+def _write_maps(tree: xr.DataTree, folder: Path, source: Provenance, *, flat: bool) -> xr.DataArray:
     """Write all maps, and return the delivered one."""
     folder.mkdir()
-    maps, delivered = tree.to_dataset(), table_of(tree, "delivered")
+    maps, delivered = tree.to_dataset(), _table(tree, "delivered")
     of_delivered = maps.sel({REJECTOR: delivered.attrs["rejector"]}, drop=True)
     answer = delivered[LABEL_WITH_REJECTION]
     answer = answer.assign_coords(of_delivered["label"].coords)  # the place is kept once
@@ -312,7 +277,7 @@ def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> xr.DataArray:
         label_probability=maps.get("label_probability"),
         unknown=of_delivered.get(UNKNOWN),
     )
-    tags = _source(tree).tags(answer)
+    tags = source.tags(answer)
     write_maps({folder / MAP: answer, folder / FILLED: filled_raster(filled)}, tags=tags)
     if CONFIDENCE_CLASS in delivered:
         level = delivered[CONFIDENCE_CLASS].assign_coords(answer.coords)
@@ -327,12 +292,16 @@ def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> xr.DataArray:
     return answer
 
 
-def _source(tree: xr.DataTree) -> Provenance:
+def _source(judgement: Judgement) -> Provenance:
     """Return what the delivered map was made from and for."""
-    document = tomllib.loads(tree.attrs["configuration"])
-    name, delivered = scene_name(document), tree.children["delivered"].attrs
-    goal = f"{delivered['goal']} = {delivered['goal_value']:g}"
-    return Provenance(name, str(tree.attrs["title"]), goal, str(delivered["statement"]))
+    plan, name = judgement.outcome.plan, scene_name(judgement.outcome.document)
+    goal = f"{plan.goal.kind} = {plan.goal.value:g}"
+    return Provenance(name, plan.title, goal, judgement.statement)
+
+
+def _table(tree: xr.DataTree, name: str) -> xr.Dataset:
+    """Return a group of a result as a table by itself."""
+    return tree.children[name].to_dataset(inherit=False)
 
 
 def _texts(tree: xr.DataTree) -> dict[str, str]:
@@ -340,9 +309,9 @@ def _texts(tree: xr.DataTree) -> dict[str, str]:
     texts = {CONFIG: str(tree.attrs["configuration"])}
     for file, name in _TABLES.items():
         if name in tree:
-            table = table_of(tree, name)
+            table = _table(tree, name)
             if name == "summary":
-                judged = table_of(tree, "judged")
+                judged = _table(tree, "judged")
                 table = table.assign(judged.rename({column: f"map_{column}" for column in judged}))
             texts[file] = table.to_dataframe().to_csv()
     if "promise" in tree:

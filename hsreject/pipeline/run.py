@@ -17,7 +17,7 @@ from hsreject.pipeline.config import read_document, with_settings
 from hsreject.pipeline.judgement import Judgement
 from hsreject.pipeline.plan import Plan, make_plan
 from hsreject.pipeline.result import STAGES, result_tree, run_folder, write_outputs
-from hsreject.pipeline.stages import Stages, Walk
+from hsreject.pipeline.stages import Outcome, Stages
 from hsreject.progress import ProgressCallback, no_progress, reporting_reads
 
 
@@ -118,14 +118,13 @@ def run(
         hashes = {"scene_hash": tokenize(whole), "labels_hash": tokenize(labels)}
         kept_in = None if folder is None else folder / STAGES
         stages = Stages(cube, tokenize(hashes), kept_in, progress)
-        judgement = Judgement.of(Walk.of(plan, labels, stages))
-        tree = result_tree(plan, judgement, cube, labels, hashes)
+        judgement = Judgement.of(Outcome.of(plan, labels, stages))
+        tree = result_tree(judgement, hashes)
         if folder is not None:
             write_outputs(
                 folder,
                 tree,
                 judgement,
-                cube,
                 flat=flat,
                 probabilities=probabilities,
                 progress=progress,

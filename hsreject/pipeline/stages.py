@@ -1,4 +1,4 @@
-"""The stages of a run, and the walk through them.
+"""The stages of a run, and what it computes by them.
 
 Each stage takes the stage before, gives a Dataset, and is kept when finished.
 
@@ -39,6 +39,7 @@ from hsreject.rejection import Novelty, Rejector
 from hsreject.rejection.evidence import P_VALUE, TOKEN
 from hsreject.schema import (
     CALIBRATED,
+    CANDIDATE,
     CATEGORY,
     NO_REFERENCE,
     OPERATING_POINT,
@@ -73,6 +74,12 @@ class Stage:
         """Return what both stages give."""
         data = self.data.assign(other.data.drop_attrs(deep=False))
         return replace(self, data=data, key=_key(self, other.key))
+
+    def with_calibration(self, *, seed: int) -> Stage:
+        """Return a split whose test pixels, half of them, choose the operating points."""
+        test = self.data["test"]
+        half = calibration_half(test, seed=seed, by_polygons=is_digitised(test))
+        return replace(self, data=self.data.assign(calibration=half))
 
 
 @dataclass(frozen=True)
@@ -257,54 +264,102 @@ class System:
 
 
 @dataclass(frozen=True)
-class Walk:
-    """The outcome of a plan."""
+class Outcome:
+    """What a run has computed, before it is judged."""
 
     plan: Plan  # with its tuning settled
+    document: Mapping[str, Any]  # the configuration as it was given
+    cube: xr.DataArray  # (band, y, x)
+    labels: xr.DataArray  # (y, x), the reference
     split: xr.Dataset  # train, test and, where test pixels choose, calibration (y, x)
-    tuned: Stage | None
+    tuning: xr.Dataset  # the weights of the context that were tried; empty where none were
     evidence: xr.Dataset  # what was computed for the pixels: probabilities, and the context if any
     systems: Mapping[str, System]  # of its rejectors, then of what it is compared with
     left_out: LeftOutAccuracy | None = None  # where all polygons are for training
 
     @classmethod
-    def of(cls, plan: Plan, labels: xr.DataArray, stages: Stages) -> Walk:
-        """Walk from a split to the maps that the goal asks for, and to all baselines."""
-        split = stages.split(plan, labels)
+    def of(cls, plan: Plan, labels: xr.DataArray, stages: Stages) -> Outcome:
+        """Compute the maps that the goal of a plan asks for, and all baselines."""
+        split, document = stages.split(plan, labels), plan.document
         plan = plan.of_classes(class_table(labels), split.data["train"])
+        left_out = None
         with warnings.catch_warnings():
             if ADVICE in split.data["train"].attrs:  # a report has it, once
                 warnings.simplefilter("ignore", FewPolygonsWarning)
             if LEFT_OUT in split.data["train"].attrs:
-                return _walk_without_test(plan, stages, split)
-            return _walk_with_test(plan, stages, split)
+                mapped, systems, left_out = _without_test(plan, stages, split)
+            else:
+                if plan.goal.needs_reference:
+                    split = split.with_calibration(seed=plan.seed)
+                mapped, systems = _with_test(plan, stages, split)
+        tuning = xr.Dataset() if mapped.tuned is None else mapped.tuned.data.drop_attrs(deep=False)
+        return cls(
+            mapped.plan,
+            document,
+            stages.cube,
+            labels,
+            split.data,
+            tuning,
+            mapped.in_context.data,
+            systems,
+            left_out,
+        )
+
+    @property
+    def pool(self) -> xr.Dataset:
+        """What the classifier tried, over `candidate`; empty of one that tries nothing."""
+        evidence = self.evidence.drop_attrs(deep=False)
+        return evidence.drop_dims(set(evidence.dims) - {CANDIDATE}).reset_coords(drop=True)
 
 
-def _walk_with_test(plan: Plan, stages: Stages, split: Stage) -> Walk:
-    """Walk where test pixels judge, and half of them choose if the goal asks for that."""
-    test = split.data["test"]
-    if plan.goal.needs_reference:
-        half = calibration_half(test, seed=plan.seed, by_polygons=is_digitised(test))
-        split = replace(split, data=split.data.assign(calibration=half))
+@dataclass(frozen=True)
+class MappedScene:
+    """The scene as a plan maps it, without and with its context."""
+
+    plan: Plan  # with its tuning settled
+    tuned: Stage | None
+    pixelwise: Stage
+    in_context: Stage  # the pixelwise one where the plan has no context
+
+    @classmethod
+    def of(
+        cls, plan: Plan, stages: Stages, split: Stage, novelty: Stage | None, prefix: str = ""
+    ) -> MappedScene:
+        """Settle what a plan leaves open, and map the scene."""
+        tuned = None
+        pixelwise = stages.classify(plan.model, split, name=f"{prefix}classifier")
+        if plan.weights:
+            tuned = stages.tune(plan, split, name=f"{prefix}choosing", fitted=pixelwise.model)
+            plan = plan.with_weight(float(tuned.data["weight"][0]))
+        if novelty is not None and plan.needs_p_value:
+            pixelwise = pixelwise.joined(novelty)
+        if plan.context is None:
+            return cls(plan, tuned, pixelwise, pixelwise)
+        in_context = stages.solve_context(plan.context, pixelwise, tuned, prefix)
+        return cls(plan, tuned, pixelwise, in_context)
+
+    def evidence(self, rejector: Rejector) -> Stage:
+        """Return the stage that a rejector decides from."""
+        return self.in_context if rejector.needs_context else self.pixelwise
+
+
+def _with_test(plan: Plan, stages: Stages, split: Stage) -> tuple[MappedScene, dict[str, System]]:
+    """Map the scene where test pixels judge, and half of them choose if the goal asks for that."""
     looking = [plan, *plan.baselines.values()]
     novelty = stages.novelty(split) if any(one.needs_p_value for one in looking) else None
-    settled, tuned, pixelwise, evidence = _map(plan, stages, split, novelty)
+    mapped = MappedScene.of(plan, stages, split, novelty)
+    random = not is_digitised(split.data["test"])
     systems = {
         name: _system(
-            settled,
-            name,
-            (pixelwise, evidence),
-            stages,
-            split,
-            certified=name == settled.delivered and not is_digitised(test),
+            mapped, name, stages, split, certified=random and name == mapped.plan.delivered
         )
-        for name in settled.rejectors
+        for name in mapped.plan.rejectors
     }
     for name, baseline in plan.baselines.items():
         try:
-            other, _, *maps = _map(baseline, stages, split, novelty, f"{name}-")
-            alone = replace(other, rejectors={name: other.ranking})
-            systems[name] = _system(alone, name, (maps[0], maps[1]), stages, split)
+            other = MappedScene.of(baseline, stages, split, novelty, f"{name}-")
+            alone = replace(other.plan, rejectors={name: other.plan.ranking})
+            systems[name] = _system(replace(other, plan=alone), name, stages, split)
         except InputError as error:  # such as more components than the scene has bands
             if name != PLACE_ALONE:
                 warnings.warn(
@@ -312,47 +367,21 @@ def _walk_with_test(plan: Plan, stages: Stages, split: Stage) -> Walk:
                     HsrejectWarning,
                     stacklevel=3,
                 )
-    return Walk(settled, split.data, tuned, evidence.data, systems)
-
-
-def _map(
-    plan: Plan,
-    stages: Stages,
-    split: Stage,
-    novelty: Stage | None,
-    prefix: str = "",
-) -> tuple[Plan, Stage | None, Stage, Stage]:
-    """Settle what a plan leaves open, and map the scene without and with context."""
-    tuned = None
-    pixelwise = stages.classify(plan.model, split, name=f"{prefix}classifier")
-    if plan.weights:
-        tuned = stages.tune(plan, split, name=f"{prefix}choosing", fitted=pixelwise.model)
-        plan = plan.with_weight(float(tuned.data["weight"][0]))
-    if novelty is not None and plan.needs_p_value:
-        pixelwise = pixelwise.joined(novelty)
-    if plan.context is None:
-        return plan, tuned, pixelwise, pixelwise
-    return plan, tuned, pixelwise, stages.solve_context(plan.context, pixelwise, tuned, prefix)
+    return mapped, systems
 
 
 def _system(
-    plan: Plan,
-    name: str,
-    maps: tuple[Stage, Stage],
-    stages: Stages,
-    split: Stage,
-    *,
-    certified: bool = False,
+    mapped: MappedScene, name: str, stages: Stages, split: Stage, *, certified: bool = False
 ) -> System:
     """Return what a rejector offers, and the map of it that the plan's goal asks for."""
-    rejector = plan.rejectors[name]
-    evidence = maps[1] if rejector.needs_context else maps[0]
-    fraction = plan.goal.value if plan.goal.kind == FRACTION else None
-    swept = stages.reject(name, rejector, evidence, split.data["test"], fraction=fraction)
+    rejector, goal, test = mapped.plan.rejectors[name], mapped.plan.goal, split.data["test"]
+    evidence = mapped.evidence(rejector)
+    fraction = goal.value if goal.kind == FRACTION else None
+    swept = stages.reject(name, rejector, evidence, test, fraction=fraction)
     delivery = deliver(
         swept.data,
-        plan.goal,
-        test=split.data["test"],
+        goal,
+        test=test,
         calibration=split.data.get("calibration"),
         certified=certified,
         coarse_cost=getattr(rejector, "coarse_cost", 0.0),
@@ -362,23 +391,25 @@ def _system(
         probability = evidence.data["probability"].max(CATEGORY)
     error = np.nan
     if probability is not None and rejector.has_threshold:  # else labels change with the rejection
-        used, correct = reference_pixels(swept.data["label"], split.data["test"])
+        used, correct = reference_pixels(swept.data["label"], test)
         error = expected_calibration_error(correct, probability.values[used])
     return System(swept.data, delivery, error)
 
 
-def _walk_without_test(plan: Plan, stages: Stages, split: Stage) -> Walk:
-    """Walk where all polygons are for training: leaving them out in turn takes the place of a test.
+def _without_test(
+    plan: Plan, stages: Stages, split: Stage
+) -> tuple[MappedScene, dict[str, System], LeftOutAccuracy]:
+    """Map the scene where all polygons are for training: leaving them out in turn is the test.
 
     The delivered map alone is made. Where even leaving out says nothing, a tenth is rejected.
     """
     train = split.data["train"]
     novelty = stages.novelty(split) if plan.needs_p_value else None
-    plan, tuned, pixelwise, evidence = _map(plan, stages, split, novelty)
-    plan = replace(plan, rejectors={plan.delivered: plan.ranking})
+    mapped = MappedScene.of(plan, stages, split, novelty)
+    plan = mapped.plan
     name, rejector = plan.delivered, plan.ranking
-    maps = evidence if rejector.needs_context else pixelwise
-    swept = stages.reject(name, rejector, maps, train, fraction=None)
+    plan = replace(plan, rejectors={name: rejector})
+    swept = stages.reject(name, rejector, mapped.evidence(rejector), train, fraction=None)
     accuracy, goal, calibration, left_out_maps = NOT_ESTIMATED, plan.goal, None, None
     if has_two_polygons(train):
         left_out_maps = stages.leave_out(plan, split).data
@@ -389,4 +420,4 @@ def _walk_without_test(plan: Plan, stages: Stages, split: Stage) -> Walk:
     delivery = deliver(swept.data, goal, test=train, calibration=calibration, seen=left_out_maps)
     delivery = replace(delivery, reached=delivery.reached and goal is plan.goal)
     system = System(swept.data, delivery, np.nan)
-    return Walk(plan, split.data, tuned, evidence.data, {name: system}, accuracy)
+    return replace(mapped, plan=plan), {name: system}, accuracy

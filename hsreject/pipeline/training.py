@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 from hsreject.errors import ConfigError
 from hsreject.mapping.map_model import MapModel, TrainingScene
+from hsreject.pipeline.config import config_text
 from hsreject.pipeline.plan import Plan
-from hsreject.pipeline.result import config_text
 from hsreject.pipeline.run import planned
 from hsreject.pipeline.tuning import tune
 from hsreject.progress import ProgressCallback, no_progress, reporting_reads
