@@ -10,6 +10,15 @@ class HsrejectError(Exception):
     See Also
     --------
     hsreject.errors.HsrejectWarning : what does not stop the work.
+
+    Examples
+    --------
+    >>> import hsreject as hr
+    >>> try:
+    ...     hr.open_scene("no_such_file.tif")
+    ... except hr.HsrejectError as error:
+    ...     print(type(error).__name__, isinstance(error, OSError))
+    FileError True
     """
 
 
@@ -31,6 +40,16 @@ class HsrejectWarning(UserWarning):
     See Also
     --------
     hsreject.errors.HsrejectError : what stops the work.
+
+    Examples
+    --------
+    Where a guess should end the work, as in a script that nobody watches:
+
+    >>> import warnings
+    >>> import hsreject as hr
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", hr.HsrejectWarning)
+    ...     cube, labels = hr.synthetic_scene()
     """
 
 

@@ -105,6 +105,11 @@ def test_every_public_name_has_others_to_see() -> None:
             assert words.endswith("."), (name, words)
 
 
+def test_every_public_name_has_an_example() -> None:
+    bare = {name for name, part in public_parts().items() if ">>> " not in inspect.getdoc(part)}
+    assert bare == {"Certificate"}
+
+
 def returned_types(part: object) -> Iterator[str]:
     """Yield the words of all annotations of what a public part returns or holds."""
     members = [*vars(part).values()] if inspect.isclass(part) else [part]

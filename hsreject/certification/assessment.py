@@ -89,6 +89,19 @@ class Assessment:
     --------
     hsreject.assess : makes one.
     hsreject.plot.AreaDisplay : draws its areas.
+
+    Examples
+    --------
+    A map with every third column wrong in half of the rows:
+
+    >>> import numpy as np
+    >>> import hsreject as hr
+    >>> truth = np.repeat([1, 2], 5000).reshape(100, 100)
+    >>> label = np.where(np.arange(100) % 3 == 0, 1, truth)
+    >>> assessment = hr.assess(label, hr.draw_sample(label, 400).with_reference(truth))
+    >>> accuracy = assessment.overall_accuracy
+    >>> bool(accuracy.lower < np.mean(label == truth) < accuracy.upper)
+    True
     """
 
     _: KW_ONLY

@@ -159,6 +159,16 @@ class Sample:
     hsreject.draw_sample : makes one.
     hsreject.open_sample : opens one.
     hsreject.certify : promises by it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hsreject as hr
+    >>> label = np.repeat([[1, 2, 2, 2]], 25, axis=0)
+    >>> sample = hr.draw_sample(label, 10)
+    >>> answered = sample.with_reference(np.ones_like(label))
+    >>> len(sample), np.unique(sample.reference).tolist(), np.unique(answered.reference).tolist()
+    (10, [0], [1])
     """
 
     id: NDArray[np.int64]

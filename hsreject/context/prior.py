@@ -247,6 +247,20 @@ class Term(ABC):
     --------
     hsreject.Prior : makes terms.
     hsreject.check_prior : compares every method with its definition.
+
+    Examples
+    --------
+    Total variation of a row with one edge; H takes differences along y and x:
+
+    >>> import numpy as np
+    >>> import hsreject as hr
+    >>> grid = hr.Grid(np.ones((1, 3), dtype=bool), 2, np.dtype(float))
+    >>> term = hr.VectorTV(weight=2.0).bind(grid)
+    >>> differences = term.forward(np.array([[[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]))
+    >>> round(term.value(differences), 6)  # weight times the length of (-1, 1)
+    2.828427
+    >>> float(np.abs(term.prox(differences, step=10.0)).max())  # so strong that nothing is left
+    0.0
     """
 
     def __init__(self, grid: Grid) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar
 
@@ -19,6 +19,7 @@ from hsreject.context.prior import LAYER, Grid, Prior
 from hsreject.context.problem import Checkpoint, Problem, likelihood, valid_probability_pixels
 from hsreject.context.solver import Journal, Solver
 from hsreject.errors import InputError, NotConvergedWarning
+from hsreject.notebook import Shown
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import Registry, check_choice, check_count, check_number
 from hsreject.schema import (
@@ -43,8 +44,8 @@ SOLVERS: Registry[Solver] = Registry(
 )
 
 
-@dataclass(frozen=True)
-class SegSALSAResult(Generic[ArrayT]):
+@dataclass(frozen=True, repr=False)
+class SegSALSAResult(Shown, Generic[ArrayT]):
     """The hidden field of a scene, and how good it is.
 
     Arrays are DataArrays if probabilities were given as one, else NumPy arrays.
@@ -73,7 +74,7 @@ class SegSALSAResult(Generic[ArrayT]):
     n_iterations: int
     converged: bool
     history: tuple[Checkpoint, ...]
-    probability: ArrayT = field(repr=False)
+    probability: ArrayT
 
     @cached_property
     def label(self) -> ArrayT:
@@ -85,6 +86,16 @@ class SegSALSAResult(Generic[ArrayT]):
             return label_map(self.hidden_field)
         labels: ArrayT = label_map(xr.DataArray(self.hidden_field, dims=FIELD_DIMS)).values
         return labels
+
+    def _facts(self) -> dict[str, str]:
+        n_classes, height, width = self.hidden_field.shape
+        return {
+            "hidden field": f"{n_classes} classes, {height} x {width} pixels",
+            "objective": f"{self.objective:.6g}",
+            "relative gap": f"{self.relative_gap:.2g}",
+            "iterations": f"{self.n_iterations}",
+            "converged": "yes" if self.converged else "no",
+        }
 
     @property
     def relative_gap(self) -> float:
@@ -260,6 +271,11 @@ class SegSALSA:
             differently.
         progress : ProgressCallback
             Called at every iteration.
+
+        Returns
+        -------
+        SegSALSAResult
+            Hidden field and labels, with the objective, its certificate and the way there.
         """
         labelled = None
         if isinstance(probability, xr.DataArray):

@@ -198,6 +198,13 @@ def load_scene(
     --------
     hsreject.load_indian_pines : comes with the package.
     hsreject.open_scene : your own files.
+
+    Examples
+    --------
+    >>> import hsreject as hr
+    >>> cube, labels = hr.load_scene("pavia-university")  # doctest: +SKIP
+    >>> cube.sizes  # doctest: +SKIP
+    Frozen({'band': 103, 'y': 610, 'x': 340})
     """
     scene = _scene(name)
     cube_path, labels_path = fetch_scene(name, folder=folder, progress=progress)

@@ -26,6 +26,7 @@ from hsreject.measures.point import COUNTS, MEASURES, OperatingPoint, operating_
 from hsreject.measures.samples import EvaluationSamples, evaluation_samples
 from hsreject.measures.summary import accuracy_at, aurc, excess_aurc
 from hsreject.measures.uncertainty import Clumps, square_blocks, usual_side
+from hsreject.notebook import Shown
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_number
 from hsreject.schema.classes import ClassTable
@@ -54,8 +55,8 @@ class NamedPoint:
         return float(self.point.cost(self.rejection_cost)) if has_cost else np.nan
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Shown):
     """The evaluation of a map with rejection.
 
     Parameters
@@ -84,6 +85,18 @@ class Evaluation:
     --------
     hsreject.evaluate : makes one.
     hsreject.write_explorer : the interactive page.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hsreject as hr
+    >>> reference, label = np.array([[1, 1, 2, 2]]), np.array([[1, 2, 2, 2]])
+    >>> evaluation = hr.evaluate(reference, label, np.array([[0.9, 0.3, 0.8, 0.6]]))
+    >>> evaluation
+    <Evaluation> reference pixels: 4; no rejection: keeps 100 % at 75 % accuracy; largest Q: keeps
+    75 % at 100 % accuracy
+    >>> evaluation.rejected.values, evaluation.agreement.average_accuracy
+    (array([[False,  True, False, False]]), 1.0)
     """
 
     maps: xr.Dataset
@@ -95,6 +108,14 @@ class Evaluation:
     block_size: float | None = None
     warnings: tuple[str, ...] = ()
     measured_on: str = "reference pixels"
+
+    def _facts(self) -> dict[str, str]:
+        points = {
+            named.name: f"keeps {100 * (1 - named.point.rejected_fraction):.3g} % at "
+            f"{100 * named.point.nonrejected_accuracy:.3g} % accuracy"
+            for named in self.points
+        }
+        return {self.measured_on: f"{self.samples.correct.size:,}", **points}
 
     def interval(self, named: NamedPoint) -> tuple[float, float]:
         """Return the 95 % interval of the accuracy of what a point keeps."""

@@ -54,6 +54,16 @@ class NextLabels:
     See Also
     --------
     hsreject.next_labels : makes them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hsreject as hr
+    >>> label = np.ones((5, 9), np.uint8)
+    >>> label[1:4, 1:4] = label[:2, 7:] = 0
+    >>> asked = hr.next_labels(label, 2)
+    >>> len(asked.points), asked.area.tolist()  # the larger region first
+    (2, [9.0, 4.0])
     """
 
     points: Sample

@@ -61,6 +61,14 @@ class Polygons:
     See Also
     --------
     hsreject.polygonize : makes them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hsreject as hr
+    >>> polygons = hr.polygonize(np.array([[1, 1, 2], [1, 1, 2]]))
+    >>> polygons.value.tolist(), polygons.geometry[1].bounds
+    ([1, 2], (2.0, -2.0, 3.0, 0.0))
     """
 
     geometry: NDArray[Any]

@@ -263,6 +263,16 @@ def open_map(path: str | PathLike[str], *, chunks: Any = None) -> xr.DataArray:
     --------
     hsreject.write_map : its inverse.
     hsreject.evaluate : evaluates maps from anywhere.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import hsreject as hr
+    >>> _, labels = hr.synthetic_scene(rows=16, columns=16)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     label = hr.open_map(hr.write_map(labels, f"{folder}/labels.tif")).load()
+    >>> label.sizes["y"], label.dtype.name, label.attrs["class_names"][:2]
+    (16, 'uint8', ['cover 1', 'cover 2'])
     """
     file = existing_scene(path)
     with reading(file):

@@ -175,6 +175,16 @@ def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset
     --------
     hsreject.write_dataset : its inverse.
     hsreject.open_tree : the result of a run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import hsreject as hr
+    >>> curve = hr.rejection_curve([True, True, False], [0.9, 0.5, 0.1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     back = hr.open_dataset(hr.write_dataset(curve, f"{folder}/curve.nc")).load()
+    >>> back.equals(curve)
+    True
     """
     file = existing(path)
     with reading(file):
@@ -196,6 +206,18 @@ def open_tree(path: str | PathLike[str]) -> xr.DataTree:
     --------
     hsreject.write_tree : its inverse.
     hsreject.run : makes such a tree.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import xarray as xr
+    >>> import hsreject as hr
+    >>> curve = hr.rejection_curve([True, True, False], [0.9, 0.5, 0.1])
+    >>> tree = xr.DataTree.from_dict({"/curves": curve})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     back = hr.open_tree(hr.write_tree(tree, f"{folder}/result.nc")).load()
+    >>> back["curves/nonrejected_accuracy"].values.round(2)
+    array([0.67, 1.  , 1.  ,  nan])
     """
     file = existing(path)
     with reading(file):

@@ -71,6 +71,16 @@ class MapModel:
     hsreject.train : makes one.
     hsreject.save_model : keeps it.
     hsreject.map_scene : maps with it.
+
+    Examples
+    --------
+    >>> import hsreject as hr
+    >>> cube, labels = hr.synthetic_scene(rows=16, columns=16, n_bands=4)
+    >>> classifier = hr.SceneClassifier("lda").fit(cube, labels)
+    >>> model = hr.MapModel(classifier, hr.PixelwiseRejector())
+    >>> scene_map = hr.map_scene(cube, model, fraction=0.25)
+    >>> scene_map.summary.n_rejected, scene_map.summary.n_pixels
+    (62, 250)
     """
 
     classifier: SceneModel

@@ -106,6 +106,16 @@ def load_model(path: str | PathLike[str]) -> SceneModel | MapModel:
     hsreject.save_model : its inverse.
     hsreject.map_scene : maps with it.
     hsreject.load_plugins : first, where the model needs one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import hsreject as hr
+    >>> cube, labels = hr.synthetic_scene(rows=16, columns=16, n_bands=4)
+    >>> model = hr.SceneClassifier("lda").fit(cube, labels)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hr.load_model(hr.save_model(model, f"{folder}/model.skops"))
+    SceneClassifier(classifier='lda')
     """
     path = existing(path)
     try:

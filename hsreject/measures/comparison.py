@@ -12,6 +12,7 @@ from hsreject.measures.choosing import Goal, choose_point
 from hsreject.measures.cost import SAME_COST, break_even_cost
 from hsreject.measures.optimality import relative_optimality
 from hsreject.measures.point import OperatingPoint
+from hsreject.notebook import Shown
 from hsreject.schema import OPERATING_POINT
 
 
@@ -24,8 +25,8 @@ class Verdict(StrEnum):
     DEPENDS = "depends on the cost"
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
     """What can be said about point 1 against the reference point 0.
 
     Attributes
@@ -50,6 +51,20 @@ class Comparison:
     break_even_cost: float
     cheaper_between: tuple[float, float] | None
     saving: float | None = None
+
+    def _facts(self) -> dict[str, str]:
+        facts = {
+            "verdict": f"{self.verdict}",
+            "reason": self.reason,
+            "relative optimality": f"{self.relative_optimality:.4g}",
+            "break-even cost": f"{self.break_even_cost:.4g}",
+        }
+        if self.cheaper_between is not None:
+            low, high = self.cheaper_between
+            facts["cheaper"] = f"at rejection costs between {low:.4g} and {high:.4g}"
+        if self.saving is not None:
+            facts["saving"] = f"{self.saving:.4g} per sample"
+        return facts
 
 
 def compare(

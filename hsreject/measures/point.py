@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from hsreject import schema
 from hsreject.errors import ConfigError, InputError
 from hsreject.measures import inputs
+from hsreject.notebook import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,7 +200,7 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class OperatingPoint(Counts[float]):
+class OperatingPoint(Shown, Counts[float]):
     r"""The four counts of one operating point, with every measure of the paper as an attribute.
 
     :mod:`hsreject.measures.point` lists the definitions and what they give in degenerate cases.
@@ -326,6 +327,15 @@ class OperatingPoint(Counts[float]):
     def __getitem__(self, name: str) -> Any:
         """Return an attribute by its name: a point reads like a row of a curve."""
         return getattr(self, name)
+
+    def _facts(self) -> dict[str, str]:
+        counts = dict(zip(COUNTS, self.counts, strict=True))
+        measures = {"rejected_fraction": self.rejected_fraction, **measures_of(self)}
+        facts = {name: f"{value:,.10g}" for name, value in counts.items()}
+        facts |= {name: f"{value:.4g}" for name, value in measures.items()}
+        if not math.isnan(self.threshold):
+            facts["threshold"] = f"{self.threshold:.4g}"
+        return {name.replace("_", " "): text for name, text in facts.items()}
 
     @property
     def counts(self) -> tuple[float, ...]:

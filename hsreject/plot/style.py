@@ -103,6 +103,14 @@ def print_style() -> Iterator[None]:
     See Also
     --------
     hsreject.plot.save_figure : saves in it.
+
+    Examples
+    --------
+    >>> import hsreject as hr
+    >>> import matplotlib as mpl
+    >>> with hr.plot.print_style():
+    ...     mpl.rcParams["font.size"]
+    8.0
     """
     before = {key: mpl.rcParams[key] for key in _PRINT}
     mpl.rcParams.update(_PRINT)
@@ -122,6 +130,15 @@ def new_figure(width: float = COLUMN_WIDTH, height: float = 2.6) -> Figure:
     --------
     hsreject.plot.save_figure : saves it.
     hsreject.plot.new_row : several axes.
+
+    Examples
+    --------
+    >>> import hsreject as hr
+    >>> curve = hr.rejection_curve([True, True, False], [0.9, 0.5, 0.1])
+    >>> figure = hr.plot.new_figure()
+    >>> display = hr.plot.RejectionCurveDisplay({"mine": curve}).plot(figure.subplots(1, 3))
+    >>> len(figure.axes)
+    3
     """
     with print_style():
         return Figure(figsize=(width, height), layout="constrained")
@@ -136,6 +153,13 @@ def new_row(
     --------
     hsreject.plot.new_figure : one empty figure.
     hsreject.plot.save_figure : saves it.
+
+    Examples
+    --------
+    >>> import hsreject as hr
+    >>> figure, axes = hr.plot.new_row(3)
+    >>> len(axes), figure.get_size_inches()
+    (3, array([7.16, 2.3 ]))
     """
     figure = new_figure(width, height)
     with print_style():
@@ -212,6 +236,16 @@ def save_figure(
     See Also
     --------
     hsreject.plot.new_figure : makes one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import hsreject as hr
+    >>> figure, _ = hr.plot.new_row(2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     paths = hr.plot.save_figure(figure, f"{folder}/pair", formats=["png", "svg"], dpi=50)
+    >>> [path.name for path in paths]
+    ['pair.png', 'pair.svg']
     """
     files = []
     for name in formats:

@@ -103,6 +103,18 @@ def write_evaluation(
     --------
     hsreject.evaluate : makes the evaluation.
     hsreject.write_explorer : writes the interactive page.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import hsreject as hr
+    >>> reference, label = np.array([[1, 1, 2, 2]]), np.array([[1, 2, 2, 2]])
+    >>> evaluation = hr.evaluate(reference, label, rejected=label == 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     paths = hr.write_evaluation(evaluation, folder)
+    >>> [path.name for path in paths if path.suffix == ".csv"]
+    ['areas.csv', 'classes.csv', 'confusion.csv', 'points.csv']
     """
     folder = Path(folder)
     with complete_folder(folder, overwrite=overwrite) as work:

@@ -306,6 +306,16 @@ class LeftOutAccuracy:
     See Also
     --------
     hsreject.left_out_accuracy : makes one.
+
+    Examples
+    --------
+    Five pixels of three polygons, of which the last is the only one of its class and counts
+    nowhere:
+
+    >>> import hsreject as hr
+    >>> left_out = hr.left_out_accuracy([1, 1, 1, 1, 2], [1, 1, 1, 2, 1], [1, 1, 2, 2, 3])
+    >>> left_out.accuracy, left_out.n_polygons
+    (0.75, 2)
     """
 
     accuracy: float  # mean of the polygons' accuracies; NaN where nothing may be said
