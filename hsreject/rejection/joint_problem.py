@@ -121,6 +121,7 @@ class JointProblem:
         self.n_classes = len(values)
         prior = context.class_prior
         self._prior = None if prior is None else checked_prior(prior, self.n_classes)
+        self._guided = self._with_image(context)
         self.solved: dict[float, JointSolution] = {}
         self.n_solves = 0
 
@@ -142,6 +143,19 @@ class JointProblem:
                 "Pixels of the scene have class probabilities but no hidden_field "
                 f"({without.sum()} of them). Pass the hidden field of these probabilities, or none."
             )
+
+    def _with_image(self, context: SegSALSA) -> SegSALSA:
+        """Return the context with what its priors take from the image, the same for every solve."""
+        image = self.evidence.image
+        if image is None:
+            return context
+        if not self.has_data.all():  # an edge to a pixel that is left out is no edge
+            image = image.where(self.has_data)
+        try:
+            layers = context.guide(image)
+        except InputError:  # edges given as an array need no image; of others, a solve will say why
+            return context
+        return context if layers is None else context.in_block(layers.values)
 
     @cached_property
     def _likelihood(self) -> NDArray[np.floating]:
@@ -195,7 +209,7 @@ class JointProblem:
         return self.solved[q]
 
     def _solve(self, q: float, n_threads: int | None, progress: ProgressCallback) -> JointSolution:
-        context = replace(self.context, n_threads=n_threads or self.context.n_threads)
+        context = replace(self._guided, n_threads=n_threads or self.context.n_threads)
         probability = self._probability
         if q > 0:
             context = replace(

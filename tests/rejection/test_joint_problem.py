@@ -115,3 +115,25 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(FileError, match="file"):
         n_solves(hr.JointRejector(CONTEXT, store=tmp_path / "file"), SMALL.probability)
+
+
+def test_the_image_is_looked_at_once_for_all_solves() -> None:
+    looks = []
+
+    class Watched(hr.VectorTV):
+        def guide(self, image: xr.DataArray) -> xr.DataArray:
+            looks.append(image)
+            return super().guide(image)
+
+    probability = SMALL.probability.copy()
+    probability[:, 1:3] = np.nan
+    values = np.random.default_rng(3).normal(size=(2, *SMALL.test.shape))
+    sweeps = []
+    for where_left_out in (0.0, 1e4):  # which would be all that edges see, if it counted
+        values[:, 1] = where_left_out
+        image = xr.DataArray(values.copy(), dims=("band", "y", "x"))
+        maps = xr.Dataset({"probability": probability, "image": image})
+        rejector = hr.JointRejector(hr.SegSALSA(Watched(0.5, edges="image")), n_points=4)
+        sweeps.append(rejector.sweep(maps, SMALL.test))
+    assert len(looks) == len(sweeps)
+    xr.testing.assert_equal(*sweeps)
