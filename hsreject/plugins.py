@@ -156,6 +156,21 @@ def is_loaded(type_name: str) -> bool:
     return any(type_name.startswith(f"{module}.") for module in _loaded)
 
 
+def known_as(type_name: str) -> str | None:
+    """Return the full name that a class has in the plugin that was loaded, if one has it.
+
+    The module of a plugin is named after its file, or is that of its package: the same plugin
+    given in the other way has the same classes in another module.
+    """
+    name = type_name.rpartition(".")[2]
+    homes = [
+        home
+        for home in _loaded
+        if getattr(vars(sys.modules[home]).get(name), "__module__", None) == home
+    ]
+    return f"{homes[0]}.{name}" if len(homes) == 1 else None
+
+
 def plugin_of(type_name: str) -> str | None:
     """Return which plugin, not loaded, a type probably comes from: a file, or an installed name."""
     package = type_name.partition(".")[0]

@@ -13,6 +13,7 @@ from hsreject import plugins
 from hsreject.cli import app
 from hsreject.context.priors import PRIORS
 from hsreject.errors import ConfigError, FileError
+from hsreject.mapping import model_file
 from hsreject.measures.point import MEASURES
 from hsreject.pipeline.plan import make_plan
 
@@ -101,6 +102,49 @@ def test_a_model_says_which_plugin_it_needs(plugin, tmp_path) -> None:
     assert type(again.rejector.context.priors[0]).__name__ == "FirmTV"
 
 
+def install(folder: Path) -> None:
+    """Put a package with the plugin into a folder, as an installer would."""
+    (folder / "their_package.py").write_text("print('imported')\n" + SOURCE)
+    metadata = folder / "their_package-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[hsreject.plugins]\ntheirs = their_package\n")
+
+
+@pytest.mark.parametrize("as_file", [True, False], ids=["opened with the file", "opened installed"])
+def test_a_model_does_not_mind_how_its_plugin_is_given(
+    plugin, tmp_path, monkeypatch, as_file
+) -> None:
+    install(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    modules = {"theirs": "their_package", str(plugin): "hsreject_plugin_my_parts"}
+    first, second = modules if as_file else reversed(modules)
+    hr.load_plugins([first])
+    cube, labels = hr.synthetic_scene(rows=24, columns=24, n_bands=6)
+    model = hr.SceneClassifier("discriminant", features=["scale"]).fit(cube, labels)
+    path = hr.save_model(model, tmp_path / "model.skops")
+    plugins._forget(modules[first])
+    with pytest.raises(FileError, match=r"needs the plugin (theirs|my_parts\.py)"):
+        hr.load_model(path)
+    hr.load_plugins([second])
+    again = hr.load_model(path)
+    assert again.predict_proba(cube).identical(model.predict_proba(cube))
+    assert again.get_params()["classifier"] == "discriminant"
+    assert modules[second] in {
+        type(part).__module__ for part in model_file._all_parts(again, seen=set())
+    }
+    plugins._forget(modules[second])
+
+
+def test_a_plugin_does_not_stand_in_for_classes_of_others(plugin, tmp_path) -> None:
+    cube, labels = hr.synthetic_scene(rows=24, columns=24, n_bands=6)
+    model = hr.SceneClassifier("lda", features=["scale"]).fit(cube, labels)
+    path = hr.save_model(model, tmp_path / "model.skops")
+    plugin.write_text(SOURCE.replace("Discriminant(L", "SceneClassifier(L"))
+    hr.load_plugins([plugin])
+    assert type(hr.load_model(path)) is hr.SceneClassifier
+
+
 def test_mistakes_are_sentences(tmp_path) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("import hsreject\n1 / 0\n")
@@ -122,11 +166,7 @@ def test_mistakes_are_sentences(tmp_path) -> None:
 
 
 def test_an_installed_plugin_is_imported_only_when_asked_for(tmp_path) -> None:
-    (tmp_path / "their_package.py").write_text("print('imported')\n" + SOURCE)
-    metadata = tmp_path / "their_package-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text("[hsreject.plugins]\ntheirs = their_package\n")
+    install(tmp_path)
     script = (
         "import hsreject as hr; from hsreject.plugins import plugin_of; "
         "print(plugin_of('their_package.FirmTV')); print(hr.load_plugins(['theirs']))"

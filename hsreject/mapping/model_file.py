@@ -6,8 +6,9 @@ import inspect
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -27,7 +28,7 @@ from hsreject.classify.scene_model import SceneModel
 from hsreject.errors import FileError, HsrejectError, InputError
 from hsreject.files import existing, replacing
 from hsreject.mapping.map_model import MapModel
-from hsreject.plugins import is_loaded, plugin_of
+from hsreject.plugins import is_loaded, known_as, plugin_of
 from hsreject.schema import BAND, CUBE_DIMS, WAVELENGTH
 
 FORMAT = "hsreject model"
@@ -94,7 +95,8 @@ def load_model(path: str | PathLike[str]) -> SceneModel | MapModel:
     """Read a model written by :func:`save_model` without running code from the file.
 
     Only types of hsreject, scikit-learn, SciPy and NumPy are made, and those of plugins that are
-    loaded; a file that asks for any other is refused as a whole.
+    loaded; a file that asks for any other is refused as a whole. Classes of a plugin are found by
+    their names, whether it was a file or an installed package when the model was trained.
 
     Parameters
     ----------
@@ -121,6 +123,10 @@ def load_model(path: str | PathLike[str]) -> SceneModel | MapModel:
     try:
         archive = _unpacked(path)
         types = set(skops.io.get_untrusted_types(data=archive))
+        renamed = {name: known_as(name) or name for name in types if not _is_trusted(name)}
+        if renamed:
+            archive = _unpacked(path, renamed)
+            types = {renamed.get(name, name) for name in types}
         _check_types(types, path)
         model = skops.io.loads(archive, trusted=sorted(types)).get("model")
     except FileError:
@@ -135,8 +141,11 @@ def load_model(path: str | PathLike[str]) -> SceneModel | MapModel:
     return model  # type: ignore[no-any-return]  # its type is what was just checked
 
 
-def _unpacked(path: Path) -> bytes:
-    """Return a model file without compression, if it is of this version and of a model's size."""
+def _unpacked(path: Path, renamed: Mapping[str, str] | None = None) -> bytes:
+    """Return a model file without compression, if it is of this version and of a model's size.
+
+    Types in `renamed` get the names that they have here.
+    """
     plain, packed_size = io.BytesIO(), path.stat().st_size
     with zipfile.ZipFile(path) as packed, zipfile.ZipFile(plain, "w") as stored:
         size = sum(member.file_size for member in packed.infolist())
@@ -147,9 +156,21 @@ def _unpacked(path: Path) -> bytes:
             )
         for member in packed.infolist():
             with packed.open(member) as stream:  # no more of it than its directory says
-                stored.writestr(member.filename, stream.read(member.file_size))
+                content = stream.read(member.file_size)
+            if renamed and member.filename == "schema.json":
+                schema = json.loads(content, object_hook=partial(_with_type, renamed))
+                content = json.dumps(schema).encode()
+            stored.writestr(member.filename, content)
         _check_version(json.loads(stored.read("schema.json"))["content"], path)
     return plain.getvalue()
+
+
+def _with_type(renamed: Mapping[str, str], node: dict[str, Any]) -> dict[str, Any]:
+    """Return a node of a schema with the type that it has here."""
+    module, name = node.get("__module__"), node.get("__class__")
+    if f"{module}.{name}" in renamed:
+        node["__module__"] = renamed[f"{module}.{name}"].rpartition(".")[0]
+    return node
 
 
 def _check_version(parts: Any, path: Path) -> None:
@@ -171,15 +192,21 @@ def _check_version(parts: Any, path: Path) -> None:
 
 def _check_types(types: set[str], path: Path) -> None:
     """Raise if a file asks for types that are neither ours nor those of a loaded plugin."""
-    foreign = sorted(name for name in types if not (_is_harmless(name) or is_loaded(name)))
+    foreign = sorted(name for name in types if not _is_trusted(name))
     if foreign:
         plugins = sorted({plugin for plugin in map(plugin_of, foreign) if plugin})
         needed = f"needs the plugin {', '.join(plugins)} for" if plugins else "asks for"
         raise FileError(
             f"{path} {needed} types that are not trusted: {', '.join(foreign)}. Nothing was "
-            f"loaded. If you trust them: --plugin {plugins[0] if plugins else 'FILE.py'}, or "
-            "hsreject.load_plugins first; if not, do not use this file."
+            "loaded, and no plugin that is has classes of these names. If you trust them: "
+            f"--plugin {plugins[0] if plugins else 'FILE.py'}, or hsreject.load_plugins first, "
+            "with the plugin as a file or installed; if not, do not use this file."
         )
+
+
+def _is_trusted(type_name: str) -> bool:
+    """Return whether a file may ask for a type."""
+    return _is_harmless(type_name) or is_loaded(type_name)
 
 
 def _is_harmless(type_name: str) -> bool:
