@@ -3,6 +3,27 @@
 Every message says what was given, what was expected and how to fix it.
 """
 
+import os
+import re
+
+_URL = re.compile(
+    r"""\b((?:https?|s3|ftp):[/\\]+)  # scheme
+    (?:[^/\\\s?#]*@)?  # user and password
+    ([^\s?]*)
+    (?:\?\S*?(?=['")\].,;:]*(?:\s|$)))?  # query, up to the punctuation of the text around it
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def shown(source: str | os.PathLike[str]) -> str:
+    """Return a path, or a text that names some, as people may see it.
+
+    User, password and query of a URL stay out: passwords and signatures do not belong into results,
+    which are passed on. Readers use the path itself.
+    """
+    return _URL.sub(r"\1\2", str(source))
+
 
 class HsrejectError(Exception):
     """Root of every error that hsreject raises on purpose.
@@ -20,6 +41,10 @@ class HsrejectError(Exception):
     ...     print(type(error).__name__, isinstance(error, OSError))
     FileError True
     """
+
+    def __str__(self) -> str:
+        """Return the message without the secrets of the URLs in it."""
+        return shown(super().__str__())
 
 
 class InputError(HsrejectError, ValueError):
@@ -51,6 +76,10 @@ class HsrejectWarning(UserWarning):
     ...     warnings.simplefilter("error", hr.HsrejectWarning)
     ...     cube, labels = hr.synthetic_scene()
     """
+
+    def __str__(self) -> str:
+        """Return the message without the secrets of the URLs in it."""
+        return shown(super().__str__())
 
 
 class NotConvergedWarning(HsrejectWarning):

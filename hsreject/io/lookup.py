@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,14 +20,13 @@ from rasterio.crs import CRS
 from rasterio.warp import transform as transform_coordinates
 
 from hsreject import schema
-from hsreject.errors import FileError
+from hsreject.errors import FileError, shown
 from hsreject.io.arrays import open_hdf5
 from hsreject.io.grid import Grid
 from hsreject.io.remote import as_path, existing_scene
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     import h5py
     from numpy.typing import NDArray
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 LOOKUP_TABLE = "lookup_table"
 SENSOR_ROW, SENSOR_COLUMN = "sensor_row", "sensor_column"
 _PLACE = (LOOKUP_TABLE, SENSOR_ROW, SENSOR_COLUMN)
+_ADDRESSES: dict[str, Path] = {}  # of tables on the network, by what a map says of them
 _REACH = 1.5  # pixels of the map: how far the nearest one of a swath may lie
 _LARGEST_MAP = 20  # times the pixels of the sensor
 
@@ -69,7 +70,8 @@ class LookupTable:
         rows, columns = (array.coords[name].values for name in (SENSOR_ROW, SENSOR_COLUMN))
         try:
             stated = json.loads(str(array.coords[LOOKUP_TABLE].values))
-            path, names, kind = as_path(stated["path"]), stated["names"], stated["kind"]
+            path, names, kind = stated["path"], stated["names"], stated["kind"]
+            path = _ADDRESSES.get(path) or as_path(path)
             crs = CRS.from_wkt(stated["crs"]) if stated["crs"] else None
             height, width = stated["shape"]
             grid = Grid(height, width, Affine.from_gdal(*stated["transform"]), crs)
@@ -82,8 +84,10 @@ class LookupTable:
 
     def attach(self, array: xr.DataArray) -> xr.DataArray:
         """Return an image of these rows and columns with what leads back to the table."""
+        name = shown(self.path)
+        _ADDRESSES[name] = self.path
         stated = {
-            "path": str(self.path),
+            "path": name,
             "names": self.names,
             "kind": self.kind,
             "shape": (self.grid.height, self.grid.width),

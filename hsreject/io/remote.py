@@ -60,7 +60,8 @@ def as_path(source: str | PathLike[str]) -> Path:
         return Path(source)
     if text.lower().startswith("http"):  # slashes in a query do not part folders
         address, mark, query = text.partition("?")
-        text = f"{address}{mark}{query.replace('/', '%2F')}"
+        if mark:  # and nothing hides where a query begins
+            text = f"{address}?{query.replace('/', '%2F')}".replace(" ", "%20")
     return RemotePath(text)
 
 

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hsreject.errors import FileError, HsrejectError, InputError
+from hsreject.errors import FileError, HsrejectError, InputError, shown
 from hsreject.files import MANIFEST, check_folder, replacing
 from hsreject.io.remote import RemotePath, as_path, is_store
 from hsreject.mapping.map_scene import FILES, SUMMARY_FILE, map_scene, open_map_model
@@ -77,11 +77,12 @@ def map_archive(
     table = {row["scene"]: row for row in _read(out / SUMMARY)}
     for scene, name in zip(scenes, _folders(scenes), strict=True):
         work = key_of_work(scene, model, dict(options))
-        row, place = table.get(str(scene), {}), out / name
+        title, place = shown(scene), out / name
+        row = table.get(title, {})
         if row.get("work") == work and all((place / file).is_file() for file in _FILES):
             row = {**row, "status": FINISHED}
         else:
-            row = dict.fromkeys(_HEAD, "") | {"scene": str(scene), "folder": name}
+            row = dict.fromkeys(_HEAD, "") | {"scene": title, "folder": name}
             begun, overwrite = time.perf_counter(), (place / MANIFEST).is_file()
             try:
                 result = map_scene(
@@ -91,7 +92,7 @@ def map_archive(
             except HsrejectError as error:
                 row |= {"status": FAILED, "error": str(error)}
             row["seconds"] = f"{time.perf_counter() - begun:.1f}"
-        table[str(scene)] = row
+        table[title] = row
         _write(out / SUMMARY, table.values())
         yield row
 

@@ -15,7 +15,7 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.certification.certificate import Certificate
-from hsreject.errors import InputError
+from hsreject.errors import InputError, shown
 from hsreject.files import check_folder, check_space, complete_folder, unfinished_folder
 from hsreject.handover.filled_map import FILLED, filled_map, filled_raster, open_filled_map
 from hsreject.handover.provenance import Provenance, write_map_item
@@ -185,7 +185,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     cube = open_in("auto")
     record = ranking_dtype(trained, probabilities=probabilities)
     blocks = cut_scene(cube, trained, record, memory=memory, side=block_size, n_workers=n_workers)
-    names = [str(one) if isinstance(one, str | PathLike) else "in memory" for one in (scene, model)]
+    names = [
+        shown(one) if isinstance(one, str | PathLike) else "in memory" for one in (scene, model)
+    ]
     job = MapJob(
         cube,
         trained,

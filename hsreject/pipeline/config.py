@@ -12,7 +12,7 @@ from typing import Any
 import tomli_w
 import xarray as xr
 
-from hsreject.errors import ConfigError, FileError
+from hsreject.errors import ConfigError, FileError, shown
 from hsreject.registry import nearest
 
 Table = dict[str, Any]
@@ -86,11 +86,13 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(entry) for key, entry in value.items() if entry is not None}
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
-    if isinstance(value, str | int | float | bool):
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, int | float | bool):
         return value
     if isinstance(value, xr.DataArray):
         return f"<{value.name} in memory>"
-    return _ADDRESS.sub("", repr(value))  # which differs from run to run
+    return shown(_ADDRESS.sub("", repr(value)))  # which differs from run to run
 
 
 def named_value(setting: str, expected: str) -> tuple[str, object]:

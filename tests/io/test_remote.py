@@ -1,6 +1,7 @@
 """Scenes by URL, from a web server on the loopback address."""
 
 import os
+import re
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 import xarray as xr
 
 import hsreject as hr
-from hsreject.errors import FileError
+from hsreject.errors import FileError, shown
 from hsreject.io import remote
 from hsreject.io.products.backend import HsrejectBackend
 from hsreject.io.remote import as_path
@@ -168,6 +169,68 @@ def test_scenes_are_mapped_by_url(tmp_path, url, capsys) -> None:
     os.utime(tmp_path / "a.tif", (1, 1))  # it has changed
     assert call(*asked) == 1
     assert capsys.readouterr().out.count("finished before") == 1
+
+
+SECRET = re.compile(rb"top-secret|open-sesame")
+
+
+@pytest.fixture
+def secret_url(url: str) -> str:
+    """The address of the same server with a user and a password."""
+    return url.replace("//", "//somebody:top-secret@") + "/good"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://a:b@host:80/x.tif?sig=a/'b'c", "https://host:80/x.tif"),
+        (Path("https://a:b@host/x.tif"), "https:/host/x.tif"),
+        ("'/vsicurl/https://a@host/x?k=1' failed. Why?", "'/vsicurl/https://host/x' failed. Why?"),
+        ("C:\\maps\\x.tif, what?", "C:\\maps\\x.tif, what?"),
+        ("s3://bucket/user@home.tif", "s3://bucket/user@home.tif"),
+    ],
+)
+def test_what_people_see_of_a_url_holds_no_secret(text, expected) -> None:
+    assert shown(text) == expected
+    assert str(FileError(f"{text} is missing.")) == f"{expected} is missing."
+
+
+def test_spaces_do_not_hide_a_query() -> None:
+    assert shown(as_path("https://host/my scene.tif?key=a b")) == "https://host/my%20scene.tif"
+
+
+def test_secrets_stay_out_of_maps_and_continuing_works(tmp_path, secret_url, model, capsys) -> None:
+    for name in ("a.tif", "b.tif"):
+        write_scene(larger_scene(64, 64), tmp_path / name, "GTiff")
+    hr.save_model(model, tmp_path / "model.skops")
+    scenes = [
+        f"{secret_url}/{name}?token=open-sesame" for name in ("a.tif", "b.tif", "missing.tif")
+    ]
+    asked = ["--model", tmp_path / "model.skops", "--fraction", 0.1]
+    assert call("map", *scenes, *asked, "--out", tmp_path / "out") == 1
+    assert call("map", *scenes, *asked, "--out", tmp_path / "out") == 1
+    told = "".join(capsys.readouterr())
+    assert told.count("finished before") == 2
+    assert "/good/missing.tif does not exist" in told
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert len(files) > 10
+    leaks = [path.name for path in files if SECRET.search(path.read_bytes())]
+    assert (leaks, SECRET.findall(told.encode())) == ([], [])
+
+
+def test_secrets_stay_out_of_runs_and_continuing_works(tmp_path, secret_url) -> None:
+    cube, labels = hr.synthetic_scene(rows=32, columns=32, n_bands=12, noise=0.4)
+    # whose maps are made with a table in the file
+    write_emit(tmp_path / "emit.nc", cube.values, np.indices((32, 32))[:, ::-1] + 1)
+    np.save(tmp_path / "labels.npy", labels.values)
+    scene = {"name": "files", "path": f"{secret_url}/emit.nc?token=open-sesame"}
+    config = {**CONFIG, "scene": {**scene, "labels": str(tmp_path / "labels.npy")}}
+    made = hr.run(config, out=tmp_path / "out")
+    again = hr.run(config, out=tmp_path / "out")  # from its stages
+    xr.testing.assert_equal(made["label"], again["label"])
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert tmp_path / "out" / "config.toml" in files
+    assert [path.name for path in files if SECRET.search(path.read_bytes())] == []
 
 
 @pytest.fixture(scope="module")

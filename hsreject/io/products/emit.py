@@ -66,7 +66,7 @@ def _located(file: h5py.File, layer: Layer) -> Located:
 def _masks(layer: Layer) -> tuple[tuple[Mask, ...], tuple[str, ...]]:
     """Return the mask of clouds and of the space station, if its file lies beside the scene."""
     beside = layer.path.with_name(re.sub("_RFL_", "_MASK_", layer.path.name))
-    if beside == layer.path or not beside.is_file():
+    if beside.name == layer.path.name or not beside.is_file():
         return (), ()
     with open_hdf5(beside) as file:
         mask = Layer.of_hdf5(file["mask"], "yxb")
