@@ -35,8 +35,9 @@ class SceneClassifier(SceneModel):
     ----------
     classifier : scikit-learn classifier or str
         Anything with ``fit``, ``predict_proba`` and ``classes_``, or a name in
-        `hsreject.classify.classifiers.CLASSIFIERS`. It is cloned, never changed. Steps that work on
-        samples (scaling to the training pixels, say) go into a scikit-learn pipeline with it.
+        `hsreject.classify.classifiers.CLASSIFIERS`. It is cloned (copied, if it has no
+        ``get_params``), never changed. Steps that work on samples (scaling to the training pixels,
+        say) go into a scikit-learn pipeline with it.
     features : sequence of scene transformers or str, default ()
         What is done to the cube first: objects such as ``hr.MNF(15)``, or names in
         `hsreject.features.FEATURES`. They learn from the whole scene, not only from its
@@ -84,8 +85,14 @@ class SceneClassifier(SceneModel):
         self.features_ = [_new_feature(feature) for feature in self.features]
         features = _good(_fitted_features(self.features_, cube))
         samples, values = labelled_samples(features, labels)
-        self.classifier_ = classifier.fit(samples, values)
-        self.classes_ = np.asarray(self.classifier_.classes_)
+        classifier.fit(samples, values)
+        if not hasattr(classifier, "classes_"):
+            raise InputError(
+                f"The classifier {type(classifier).__name__} has no classes_ after fit. Set it "
+                "there to the labels in the order of the columns of predict_proba: "
+                "self.classes_ = np.unique(labels)."
+            )
+        self.classifier_, self.classes_ = classifier, np.asarray(classifier.classes_)
         self.n_training_pixels_ = len(values)
         return features
 
@@ -148,7 +155,7 @@ def _new_classifier(classifier: Any) -> Any:
             f"The classifier {type(classifier).__name__} has no {' and no '.join(missing)}. Pass "
             "one that gives probabilities; sklearn.calibration.CalibratedClassifierCV makes one."
         )
-    return clone(classifier)
+    return clone(classifier, safe=False)
 
 
 def _new_feature(feature: SceneTransformer | str) -> SceneTransformer:

@@ -289,10 +289,10 @@ def _model(features: object, classifier: object) -> SceneModel:
     if classifier is None:
         classifier = AUTO if features is None else "smlr"
     part = build_part(CLASSIFIERS, classifier, section="classifier")
-    if not hasattr(part, "get_params"):
+    if not hasattr(part, "fit"):
         raise ConfigError(
-            f"[classifier] {type(part).__name__} cannot be copied: it has no get_params. Derive it "
-            "from sklearn.base.BaseEstimator, and set nothing but its parameters in __init__."
+            f"[classifier] {type(part).__name__} is not a classifier: it has no fit. Give the name "
+            "of one, or an object with fit, predict_proba and classes_."
         )
     if not hasattr(part, "fit_predict_proba"):
         steps = _list(() if features is None else features, "features")

@@ -20,6 +20,7 @@ from hsreject import schema
 from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.classify.scene_model import SceneModel
 from hsreject.errors import ConfigError, InputError
+from hsreject.pipeline.plan import make_plan
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +177,43 @@ def test_impossible_parts_are_refused(cube, train) -> None:
             hr.SceneClassifier(classifier, features=features).fit(cube, train)
     with pytest.raises(InputError, match="DataArray"):
         hr.SceneClassifier("lda").fit(cube.values, train)
+
+
+class Centres:
+    """The nearest class mean; derived from nothing, and its `fit` returns nothing."""
+
+    def __init__(self) -> None:
+        self.fitted = 0
+
+    def fit(self, samples, labels) -> None:
+        self.fitted += 1
+        self.classes_ = np.unique(labels)
+        self.means = np.stack([samples[labels == one].mean(axis=0) for one in self.classes_])
+
+    def predict_proba(self, samples) -> np.ndarray:
+        distance = np.square(samples[:, None] - self.means).sum(axis=-1)
+        return np.exp(-distance) / np.exp(-distance).sum(axis=1, keepdims=True)
+
+
+def test_a_classifier_needs_no_more_than_it_promises(scene) -> None:
+    cube, labels = scene
+    given = Centres()
+    plan = make_plan({"scene": (cube, labels), "features": ["scale"], "classifier": given})
+    train, test = hr.sample_per_class(labels, 12, seed=0)
+    model = clone(plan.model).fit(cube, train)
+    label = hr.PixelwiseRejector().rank(model.predict_proba(cube)).label
+    assert hr.evaluation_samples(test, label).correct.mean() > 0.6
+    assert (given.fitted, model.classifier_.fitted) == (0, 1)
+
+
+def test_a_classifier_without_classes_is_told(cube, train) -> None:
+    class Nameless(Centres):
+        def fit(self, samples, labels) -> None:
+            super().fit(samples, labels)
+            del self.classes_
+
+    with pytest.raises(InputError, match="Nameless has no classes_"):
+        hr.SceneClassifier(Nameless()).fit(cube, train)
 
 
 @pytest.mark.parametrize("name", ["nearest_neighbor", "svm"])
