@@ -1,6 +1,6 @@
 """
-A promise: at most 5 % of the kept pixels are wrong
-===================================================
+A promise: with 90 % confidence at most 5 % of the kept pixels are wrong
+========================================================================
 
 At most 500 pixels are labelled, batch by batch, where the promise is decided: a climb that
 starts from the most confident pixels. A step passes when few enough of the pixels looked at are

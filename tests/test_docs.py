@@ -82,6 +82,20 @@ def test_configurations_are_understood(page) -> None:
         make_plan({"scene": "synthetic", **tomllib.loads(block.source)})
 
 
+def test_a_promise_is_never_stated_without_its_confidence() -> None:
+    """Who reads "at most 5 %" reads in the same paragraph how sure that is."""
+    others = {ROOT / "docs" / "results.md"}  # its tables have a head
+    pages = {*PAGES, ROOT / "README.md", *(ROOT / "examples").rglob("plot_*.py")} - others
+    stated = {
+        (page.name, paragraph)
+        for page in pages
+        for paragraph in re.split(r"\n\s*\n", page.read_text("utf-8"))
+        if re.search(r"at most\s5( |&nbsp;)% (of|errors)", paragraph)
+    }
+    assert len(stated) > 4
+    assert [one for one in stated if not re.search(r"90( |&nbsp;)%", one[1])] == []
+
+
 def public_parts() -> dict[str, object]:
     """Return the public names that can be called, with those of plots."""
     stub = ast.parse(Path(hr.__file__).with_suffix(".pyi").read_text("utf-8"))

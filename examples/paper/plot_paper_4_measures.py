@@ -5,9 +5,9 @@ Figure 4: three measures say more than one
 The two rejectors of :ref:`sphx_glr_gallery_paper_plot_paper_3_two_rejectors.py`, at every rejected
 fraction. The accuracy of what is kept rises nearly to the end and singles out no point.
 Classification quality, the share of right decisions, has a top, which is marked: up to there
-rejecting catches more errors than it wastes labels. Rejection quality tells how many times more
-errors a rejected sample holds than chance would give; it separates the two rejectors best where
-little is rejected.
+rejecting catches more errors than it wastes labels. Rejection quality is the odds of an error among
+the rejected samples over those among all; it separates the two rejectors best where little is
+rejected.
 """
 
 import matplotlib.pyplot as plt
