@@ -57,6 +57,8 @@ from hsreject.rejection.rejector import rejection_maps
 from hsreject.schema import LABEL_WITH_REJECTION, REJECTED
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
 
@@ -70,6 +72,7 @@ _TEMPLATES = Environment(  # noqa: S701 (plain sentences)
 )
 _TEMPLATES.filters |= {"percent": percent, "count": "{:,}".format}
 _MOST_HIDDEN = 1000  # wrong pixels that the promise would allow among those
+_MOST_POINTS = 10**7  # of a sample whose certificate is read
 
 
 @dataclass(frozen=True)
@@ -238,8 +241,9 @@ class Certificate:
         """Return the certificate that :meth:`to_json` wrote; raise if it contradicts itself."""
         try:
             entries = json.loads(text)
-            certificate = cls._from_entries(entries)
-            written_again = json.loads(certificate.to_json())
+            possible = _counts_are_possible(entries)  # before room is made for them
+            certificate = cls._from_entries(entries) if possible else None
+            written_again = certificate and json.loads(certificate.to_json())
         except (
             ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
             TemplateError,
@@ -248,7 +252,7 @@ class Certificate:
                 "This is not a certificate of this version. Give the certificate.json of 'hsreject "
                 "certify', or certify again."
             ) from None
-        if written_again != entries | {"hsreject": __version__}:
+        if certificate is None or written_again != entries | {"hsreject": __version__}:
             raise InputError(
                 "The certificate contradicts itself: its threshold, counts, bounds or statement do "
                 "not follow from its tests. Take the file as it was written, or certify again."
@@ -341,6 +345,22 @@ class Certificate:
             answer = answer.where(kept_pixels, answer.dtype.type(REJECTED))
         answer = answer.assign_attrs({schema.ZERO_MEANING: "rejected"})
         return maps.assign({LABEL_WITH_REJECTION: answer})
+
+
+def _counts_are_possible(facts: Mapping[str, Any]) -> bool:
+    """Tell whether the counts of a stored certificate fit its sample, and samples that exist.
+
+    Boundaries take room for the errors of every look, and time for the pixels that were hidden.
+    """
+    n_points, share = facts["n_points"], facts["max_error"]
+    n_wrong = facts["n_planned"] * (share if facts["confidence_level"] > 0.5 else 1)
+    n_hidden = share * facts["n_hidden"]
+    return (
+        max(n_wrong, n_hidden) <= _MOST_HIDDEN
+        and n_points * (1 + n_hidden) <= _MOST_POINTS
+        and all(0 <= test["n_errors"] <= test["n_kept"] <= n_points for test in facts["tests"])
+        and all(map(_counts_are_possible, facts["by_class"]))
+    )
 
 
 def say(name: str, **values: object) -> str:

@@ -8,6 +8,7 @@ import json
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from os import PathLike
@@ -29,7 +30,8 @@ from hsreject.errors import FileError, HsrejectError, InputError
 from hsreject.files import existing, replacing
 from hsreject.mapping.map_model import MapModel
 from hsreject.plugins import is_loaded, known_as, plugin_of
-from hsreject.schema import BAND, CUBE_DIMS, WAVELENGTH
+from hsreject.schema import BAND, CUBE_DIMS, LARGEST_LABEL, WAVELENGTH
+from hsreject.schema.classes import ClassTable
 
 FORMAT = "hsreject model"
 FORMAT_VERSION = 5
@@ -319,7 +321,19 @@ def _vectors_fit(machine: Any) -> bool:
 
 # Compiled code follows these numbers without looking: an index outside of its table reads foreign
 # memory, a child before its parent runs for ever. Models that scikit-learn has fitted have neither.
+def _table_fits(table: ClassTable) -> bool:
+    """Return whether a class table holds what one may: checked again, as one that is made anew."""
+    columns = (table.values, table.names, table.colors)
+    return (
+        all(isinstance(column, tuple) for column in columns)
+        and all(isinstance(text, str) for text in (*table.names, *table.colors))
+        and all(isinstance(n, int | np.integer) and n <= LARGEST_LABEL for n in table.values)
+        and replace(table) == table
+    )
+
+
 _INVARIANTS: dict[type, Callable[[Any], bool]] = {
+    ClassTable: _table_fits,
     Tree: _tree_fits,
     HistGradientBoostingClassifier: _boosting_fits,
     SVC: _vectors_fit,

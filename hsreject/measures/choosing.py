@@ -131,10 +131,14 @@ def _number(kind: str, value: Any) -> float:
     """Return the value of a goal, or say why it makes no sense."""
     if np.ndim(value) == 0 and hasattr(value, "item"):
         value = value.item()  # a NumPy scalar, or an array of one number
-    if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    try:
+        number = float(value) if is_real else math.nan
+    except OverflowError:  # of an integer without end
+        number = math.inf if value > 0 else -math.inf
+    if math.isnan(number):
         shown = f"an array of shape {np.shape(value)}" if np.ndim(value) else repr(value)
         raise InputError(f"{kind} must be a number (got {shown}).")
-    number = float(value)
     if kind == THRESHOLD:
         return number
     meaning, remedy = _SHARES[kind]

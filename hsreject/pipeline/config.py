@@ -33,7 +33,7 @@ def read_document(path: str | PathLike[str]) -> Table:
         raise FileError(
             f"The configuration '{path}' cannot be read as text: {error}.{_did_you_mean(path)}"
         ) from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also of numbers without end
         raise ConfigError(
             f"The configuration '{path}' is not valid TOML: {error}.{_did_you_mean(path)}"
         ) from None
@@ -102,7 +102,7 @@ def named_value(setting: str, expected: str) -> tuple[str, object]:
         raise ConfigError(f"{expected} (got '{setting}').")
     try:
         return name, tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return name, text
 
 

@@ -410,6 +410,24 @@ def test_a_certificate_that_contradicts_itself_is_refused(tmp_path) -> None:
         hr.Certificate.read(tmp_path / "c.json")
 
 
+def test_counts_beyond_the_sample_are_refused_before_room_is_made_for_them() -> None:
+    label, confidence, truth = ranked_map(steepness=3)
+    at_once = hr.certify(label, confidence, hr.draw_sample(label, 400).with_reference(truth))
+    climb = hr.certify(label, confidence, climbed(label, confidence, truth, 200, max_error=0.2))
+    huge = 10**10  # 80 GB of numbers, or hours
+    for made, edits in (
+        (at_once, {"tests": [{"n_kept": huge}]}),
+        (at_once, {"tests": [{"n_kept": huge}], "n_points": huge}),
+        (at_once, {"n_hidden": huge}),
+        (climb, {"n_planned": huge}),
+    ):
+        stored = json.loads(made.to_json())
+        (one,) = edits.get("tests", [{}])
+        tests = [test | one for test in stored["tests"]]
+        with pytest.raises(InputError, match="contradicts"):
+            hr.Certificate.from_json(json.dumps(stored | edits | {"tests": tests}))
+
+
 def test_the_overall_promise_names_classes_that_have_vanished() -> None:
     confidence = np.linspace(0, 1, 10_000).reshape(100, 100)
     label = placed(np.where(confidence < 0.2, 3, np.where(confidence < 0.6, 2, 1)))

@@ -1,5 +1,6 @@
 """Models on disk: the same model again, and nothing else comes out of the file."""
 
+import copy
 import io
 import json
 import pickle
@@ -228,6 +229,28 @@ def test_foreign_files_are_refused(tmp_path) -> None:
 def test_a_damaged_map_model_is_named(map_model, damage, tmp_path: Path) -> None:
     state = {**vars(map_model), **damage}
     broken = hr.MapModel(state.pop("classifier"), state.pop("rejector"), **state)
+    path = hr.save_model(broken, tmp_path / "model.skops")
+    with pytest.raises(FileError, match="damaged"):
+        hr.load_model(path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"values": ("1", "2", "3", "4", "5")},
+        {"values": (1, 2, 3, 4, 10**6)},
+        {"values": (1, 2, 3, 4)},
+        {"names": (1, 2, 3, 4, 5)},
+        {"names": ["a", "b", "c", "d", "e"]},
+        {"colors": (None,) * 5},
+        {"colors": ("red",) * 5},
+    ],
+    ids=repr,
+)
+def test_class_tables_of_other_types_are_damage(map_model, damage, tmp_path: Path) -> None:
+    broken = copy.deepcopy(map_model)
+    for name, value in damage.items():
+        object.__setattr__(broken.classifier.class_table_, name, value)
     path = hr.save_model(broken, tmp_path / "model.skops")
     with pytest.raises(FileError, match="damaged"):
         hr.load_model(path)

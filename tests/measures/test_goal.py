@@ -21,6 +21,7 @@ def test_a_threshold_may_be_any_number() -> None:
     assert hr.Goal(threshold=-3.5).value == -3.5
     with pytest.raises(ConfigError, match="threshold"):
         hr.Goal.from_table({"threshold": 0.5})
+    assert hr.Goal(threshold=-(10**400)).value == -np.inf
 
 
 @pytest.mark.parametrize("wishes", [{}, {"accuracy": 0.9, "fraction": 0.1}])
@@ -32,7 +33,7 @@ def test_exactly_one_is_asked_for(wishes) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("value", [95, -0.1, "much", True, float("nan"), np.ones(2)])
+@pytest.mark.parametrize("value", [95, -0.1, "much", True, float("nan"), np.ones(2), 10**400])
 def test_what_is_no_share_gets_a_sentence(kind, value) -> None:
     with pytest.raises(InputError, match=kind):
         hr.Goal(**{kind: value})

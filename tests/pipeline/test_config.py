@@ -44,6 +44,10 @@ def test_unreadable_files_are_explained(tmp_path) -> None:
     (tmp_path / "broken.toml").write_text("seed = = 3")
     with pytest.raises(ConfigError, match="line 1"):
         read_document(tmp_path / "broken.toml")
+    for endless in (f"seed = {'1' * 5000}", f"seed = {'[' * 10**5}"):
+        (tmp_path / "broken.toml").write_text(endless)
+        with pytest.raises(ConfigError, match="not valid TOML"):
+            read_document(tmp_path / "broken.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(FileError, match="as text"):
         read_document(tmp_path / "binary.toml")
