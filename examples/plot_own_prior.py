@@ -48,7 +48,7 @@ class AlongRowsTerm(hr.Term):
         return np.sign(coefficients) * np.maximum(np.abs(coefficients) - step * self.weight, 0)
 
     def conjugate(self, dual):
-        return 0.0 if np.abs(dual).max() <= self.weight * (1 + 1e-5) else np.inf
+        return 0.0 if np.abs(dual).max(initial=0) <= self.weight * (1 + 1e-5) else np.inf
 
 
 hr.check_prior(AlongRows(0.7))

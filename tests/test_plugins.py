@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from typer.testing import CliRunner
 
 import hsreject as hr
 from hsreject import plugins
 from hsreject.cli import app
 from hsreject.context.priors import PRIORS
-from hsreject.errors import ConfigError, FileError
+from hsreject.errors import ConfigError, FileError, InputError
 from hsreject.mapping import model_file
 from hsreject.measures.point import MEASURES
 from hsreject.pipeline.plan import make_plan
@@ -192,6 +193,15 @@ def test_rejectors_may_be_a_list_of_objects() -> None:
 def test_what_is_not_a_classifier_is_told() -> None:
     with pytest.raises(ConfigError, match="int is not a classifier: it has no fit"):
         make_plan({"scene": "synthetic", "classifier": 5})
+
+
+def test_a_scene_of_plain_arrays_and_the_class_of_a_classifier_are_told() -> None:
+    cube, labels = hr.synthetic_scene(rows=24, columns=24, n_bands=6)
+    for scene in ((cube.values, labels.values), (cube, labels.values), lambda: cube):
+        with pytest.raises(ConfigError, match="two DataArrays"):
+            hr.run({"scene": scene, "classifier": "lda"})
+    with pytest.raises(InputError, match=r"pass LinearDiscriminantAnalysis\(...\)"):
+        hr.SceneClassifier(LinearDiscriminantAnalysis).fit(cube, labels)
 
 
 @pytest.mark.filterwarnings("ignore::hsreject.errors.GuessWarning")

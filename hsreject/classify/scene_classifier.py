@@ -155,7 +155,10 @@ def _new_classifier(classifier: Any) -> Any:
             f"The classifier {type(classifier).__name__} has no {' and no '.join(missing)}. Pass "
             "one that gives probabilities; sklearn.calibration.CalibratedClassifierCV makes one."
         )
-    return clone(classifier, safe=False)
+    if isinstance(classifier, type):
+        name = classifier.__name__
+        raise InputError(f"The classifier must be an object, not a class: pass {name}(...).")
+    return clone(classifier, safe=False)  # a deep copy of what has no get_params
 
 
 def _new_feature(feature: SceneTransformer | str) -> SceneTransformer:

@@ -58,8 +58,8 @@ def check_prior(
         With the parameters to be tried; call it once per interesting choice.
     scene : array (band, y, x), optional
         An image to try it on, NaN where there is no data. By default two small ones of five bands,
-        with and without gaps, and a larger one. Give one where the prior fits only scenes of one
-        size.
+        with and without gaps, one of a row, one of a column, and a larger one. Give one where the
+        prior fits only scenes of one size.
     n_classes : int
         How many classes the fields have. Say it where the prior has parameters for each class.
 
@@ -86,6 +86,11 @@ def check_prior(
     Traceback (most recent call last):
     hsreject.errors.InputError: squared_norm of TooLong is 1, but H'H has an eigenvalue of ...
     """
+    if not isinstance(prior, Prior):
+        raise InputError(
+            f"check_prior tries a prior, such as hsreject.VectorTV(weight=2) (got {prior!r:.60}). "
+            "Give it with its parameters: not its class or name."
+        )
     for name, least in (("halo", 0), ("working_size", 1), ("n_guide_layers", 0)):
         number = _watched(prior, name, partial(getattr, prior, name))
         if not (name == "halo" and number is None):
@@ -94,15 +99,16 @@ def check_prior(
         warnings.simplefilter("ignore", NotConvergedWarning)
         for image in _small_scenes() if scene is None else [scene]:
             trial = _Trial(prior, image, n_classes)
-            trial.check_operator()
-            trial.check_norm()
-            trial.check_function()
-            for step in STEPS:
-                trial.check_prox(step)
-            trial.check_shortcuts()
-            trial.check_single_precision()
-            trial.check_rejection_class()
+            trial.check_members()
             trial.check_solution()
+        for n_rows, n_columns in ((1, 9), (9, 1)) if scene is None else ():
+            try:
+                trial = _Trial(prior, _image(n_rows, n_columns), n_classes)
+                trial.check_members()
+                trial.solved(max_iter=8)  # a fault would be one of shapes
+            except InputError as error:
+                narrow = f"On a scene of {n_rows} rows and {n_columns} columns: "
+                raise InputError(narrow + str(error)) from error
         if scene is None:
             large = _Trial(prior, _image(SIDE, SIDE), n_classes)
             large.check_norm()
@@ -202,6 +208,17 @@ class _Trial:
 
     def coefficients(self, scale: float = 2.0) -> Array:
         return np.asarray(scale * self._random.standard_normal(self.shape))
+
+    def check_members(self) -> None:
+        """Compare every member with its definition."""
+        self.check_operator()
+        self.check_norm()
+        self.check_function()
+        for step in STEPS:
+            self.check_prox(step)
+        self.check_shortcuts()
+        self.check_single_precision()
+        self.check_rejection_class()
 
     def check_operator(self) -> None:
         """Check that H is linear and leaves nodata alone, and that `adjoint` is its adjoint."""

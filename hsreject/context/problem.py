@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from hsreject.errors import InputError
+from hsreject.schema import real_array
 
 if TYPE_CHECKING:
     from hsreject.context.prior import Term
@@ -141,7 +142,7 @@ def checked_prior(
     class_prior: Sequence[float] | NDArray[Any], n_classes: int
 ) -> NDArray[np.float64]:
     """Return class priors, one number above 0 per class, or say what is wrong with them."""
-    prior = np.asarray(class_prior, dtype=np.float64)
+    prior = real_array(class_prior, name="class_prior", fill="1").astype(np.float64)
     if prior.shape != (n_classes,) or not (np.isfinite(prior).all() and (prior > 0).all()):
         raise InputError(
             f"class_prior must have one number per class, {n_classes}, finite and above 0 "

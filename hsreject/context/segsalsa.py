@@ -30,6 +30,8 @@ from hsreject.schema import (
     check_dims,
     check_same_grid,
     good_bands,
+    plain_field,
+    reference_labels,
     total_halo,
 )
 from hsreject.schema.classes import ClassTable
@@ -170,7 +172,9 @@ class SegSALSA:
     dtype: Literal["float32", "float64"] = "float32"
 
     def __post_init__(self) -> None:
-        if not self.priors or not all(isinstance(prior, Prior) for prior in self.priors):
+        given = [self.prior] if isinstance(self.prior, Prior) else self.prior
+        several = isinstance(given, Sequence) and all(isinstance(prior, Prior) for prior in given)
+        if not (several and given):
             raise InputError(
                 f"prior must be a Prior or a list of at least one (got {self.prior!r}). "
                 "For example SegSALSA(VectorTV(weight=2))."
@@ -280,7 +284,7 @@ class SegSALSA:
         labelled = None
         if isinstance(probability, xr.DataArray):
             labelled = check_dims(probability, FIELD_DIMS, name="probability")
-        values = np.asarray(probability) if labelled is None else labelled.values
+        values = plain_field(probability if labelled is None else labelled, name="probability")
         valid = valid_probability_pixels(values)
         attributes = (array.attrs for array in (labelled, train) if isinstance(array, xr.DataArray))
         grid = Grid(
@@ -354,12 +358,17 @@ def _on_grid_of(
     name: str,
 ) -> NDArray[Any] | None:
     """Return the values of an image or of labels that lie on the grid of the probabilities."""
+    if array is None:
+        return None
     if isinstance(array, xr.DataArray):
         array = check_dims(array, dims, name=name)
         if labelled is not None:
             check_same_grid(labelled, array, names=("probability", name))
-        array = array.values
-    if array is not None and (array.ndim != len(dims) or array.shape[-2:] != valid.shape):
+    if dims == MAP_DIMS:
+        array = reference_labels(array, name=name)
+    else:
+        array = plain_field(array, name=name)
+    if array.ndim != len(dims) or array.shape[-2:] != valid.shape:
         raise InputError(
             f"{name} must have the axes ({', '.join(dims)}) and the grid of probability, "
             f"{valid.shape} (got shape {array.shape})."

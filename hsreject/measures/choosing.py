@@ -204,7 +204,7 @@ def choose_point(
     >>> choose_point(curve, accuracy=0.9).threshold
     0.5
     """
-    inputs.check_not_empty(curve)
+    inputs.check_curve(curve)
     wishes = {FRACTION: fraction, ACCURACY: accuracy, REJECTION_COST: rejection_cost}
     if all(wish is None for wish in wishes.values()):
         wishes[REJECTION_COST] = EVEN_COST

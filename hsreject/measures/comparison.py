@@ -141,7 +141,7 @@ def compare(
 def _as_point(point: OperatingPoint | xr.Dataset, rejection_cost: float | None) -> OperatingPoint:
     if isinstance(point, OperatingPoint):
         return point
-    if OPERATING_POINT in point.dims:
+    if isinstance(point, xr.Dataset) and OPERATING_POINT in point.dims:
         return choose_point(point, rejection_cost=rejection_cost)
     return OperatingPoint.from_curve(point)
 

@@ -170,7 +170,7 @@ def cost_envelope(curve: xr.Dataset) -> xr.Dataset:
     >>> envelope.index.values, envelope.lowest_cost.values, envelope.highest_cost.values
     (array([0, 2]), array([0.5, 0. ]), array([1. , 0.5]))
     """
-    inputs.check_not_empty(curve)
+    inputs.check_curve(curve)
     counts = counts_of(curve)
     rejected, errors, n = counts.rejected, counts.misclassified_kept, counts.n
     if (n != n[0]).any():  # points of different samples: compare shares

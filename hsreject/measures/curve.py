@@ -141,6 +141,12 @@ def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
     """
     if not points:
         raise InputError("There are no operating points. Give at least one.")
+    for point in points:
+        if not isinstance(point, OperatingPoint):
+            raise InputError(
+                "curve_of_points takes a list of hsreject.OperatingPoint "
+                f"(got {inputs.described(point)} in it)."
+            )
     ordered = sorted(points, key=lambda point: (point.rejected_fraction, point.accurate_kept))
     table = np.array([point.counts for point in ordered]).T
     threshold = np.array([point.threshold for point in ordered], dtype=np.float64)

@@ -155,10 +155,24 @@ def _unit_interval(numbers: ArrayLike, *, name: str, remedy: str) -> NDArray[np.
     return values
 
 
-def check_not_empty(curve: xr.Dataset) -> None:
-    """Raise unless the curve has an operating point."""
+def check_curve(curve: xr.Dataset) -> None:
+    """Raise unless the curve is one, and has an operating point."""
+    is_one = isinstance(curve, xr.Dataset) and "accurate_kept" in curve
+    if not is_one or schema.OPERATING_POINT not in curve.dims:
+        raise InputError(
+            "A curve is a Dataset over 'operating_point', as hsreject.rejection_curve and "
+            f"hsreject.curve_of_points make them (got {described(curve)})."
+        )
     if not curve.sizes[schema.OPERATING_POINT]:
         raise InputError("The curve has no operating point. Give one that has at least one.")
+
+
+def described(given: object) -> str:
+    """Describe what was given instead of a curve or a point, in a few words."""
+    if isinstance(given, xr.Dataset):
+        names = ", ".join(map(str, given.variables)) or "nothing"
+        return f"a Dataset over ({', '.join(map(str, given.dims))}) of {names}"
+    return type(given).__name__ if np.ndim(given) else repr(given)  # type: ignore[arg-type]
 
 
 def check_single_curve(curve: xr.Dataset, *, needed_by: str) -> None:
@@ -166,7 +180,7 @@ def check_single_curve(curve: xr.Dataset, *, needed_by: str) -> None:
 
     A table may list the points of several rejectors one after the other.
     """
-    check_not_empty(curve)
+    check_curve(curve)
     if schema.REJECTOR in curve.coords:
         names = list(dict.fromkeys(curve[schema.REJECTOR].values.ravel().tolist()))
         if len(names) > 1:

@@ -132,7 +132,7 @@ def relative_optimality_pairs(curve: xr.Dataset, *, n_points: int | None = None)
     >>> relative_optimality_pairs(curve).values[1]
     array([1., 0., 1., 1.])
     """
-    inputs.check_not_empty(curve)
+    inputs.check_curve(curve)
     index = np.arange(curve.sizes[schema.OPERATING_POINT])
     if n_points is not None:
         inputs.check_single_curve(curve, needed_by="relative_optimality_pairs with n_points")

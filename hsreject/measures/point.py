@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
@@ -243,6 +244,11 @@ class OperatingPoint(Shown, Counts[float]):
     index: int = field(default=-1, kw_only=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        for name, value in zip(COUNTS, self.counts, strict=True):
+            number = value.item() if np.ndim(value) == 0 and hasattr(value, "item") else value
+            if isinstance(number, bool) or not isinstance(number, Real):
+                raise InputError(f"{name} must be a number of samples (got {value!r:.60}).")
+            object.__setattr__(self, name, number)
         values = self.counts
         if not all(math.isfinite(value) and value >= 0 for value in values) or not any(values):
             raise InputError(
@@ -320,6 +326,12 @@ class OperatingPoint(Shown, Counts[float]):
         >>> point.rejected, point.threshold
         (1, 0.5)
         """
+        if not isinstance(curve, xr.Dataset) or not {*COUNTS, "threshold"} <= {*curve.variables}:
+            raise InputError(
+                "An operating point is a hsreject.OperatingPoint, or a row of a curve as "
+                "hsreject.rejection_curve makes it, with the four counts "
+                f"(got {inputs.described(curve)}). Count it with hsreject.operating_point."
+            )
         row = curve if index is None else curve.isel({schema.OPERATING_POINT: index})
         counts, place = (row[name].item() for name in COUNTS), -1 if index is None else index
         return cls(*counts, threshold=row["threshold"].item(), index=place)

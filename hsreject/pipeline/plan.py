@@ -141,7 +141,15 @@ class Plan:
 
     def load(self) -> Pair:
         """Return the scene and its labels, on one grid."""
-        cube, labels = self.scene()
+        pair = self.scene()
+        if not isinstance(pair, tuple) or [type(part) for part in pair] != [xr.DataArray] * 2:
+            parts = [type(part).__name__ for part in (pair if isinstance(pair, tuple) else [pair])]
+            raise ConfigError(
+                f"[scene] must give two DataArrays, cube and labels (got {' and '.join(parts)}). "
+                "Wrap plain arrays: xarray.DataArray(cube, dims=('band', 'y', 'x')) and "
+                "xarray.DataArray(labels, dims=('y', 'x'))."
+            )
+        cube, labels = pair
         check_same_grid(cube, labels, names=("scene", "labels"))
         return cube, labels
 
@@ -298,6 +306,11 @@ def _model(features: object, classifier: object) -> SceneModel:
         steps = _list(() if features is None else features, "features")
         return SceneClassifier(
             part, features=[build_part(FEATURES, step, section="features") for step in steps]
+        )
+    if not hasattr(part, "get_params"):
+        raise ConfigError(
+            f"[classifier] {type(part).__name__} cannot be copied: it has no get_params. Derive it "
+            "from sklearn.base.BaseEstimator, and set nothing but its parameters in __init__."
         )
     if features:
         raise ConfigError(

@@ -45,7 +45,9 @@ from hsreject.schema.dims import (
     check_no_mask,
     check_same_grid,
     good_bands,
+    plain_array,
     plain_field,
+    real_array,
     total_halo,
     valid_pixels,
 )

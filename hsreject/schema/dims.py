@@ -159,8 +159,34 @@ def check_no_mask(values: object, *, name: str, remedy: str) -> None:
 
 def plain_field(values: Any, *, name: str) -> NDArray[Any]:
     """Return a field given as an array, or say that some of it is masked."""
-    check_no_mask(values, name=name, remedy=f"Fill them with NaN (no data): {name}.filled(np.nan).")
-    return np.asarray(values)
+    return real_array(values, name=name, fill="np.nan")
+
+
+def real_array(values: Any, *, name: str, fill: str) -> NDArray[Any]:
+    """Turn what was given into a NumPy array of real numbers, or say why it is none.
+
+    `fill` stands for values that are missing, where some are masked.
+    """
+    array = plain_array(values, name=name, fill=fill)
+    if array.dtype.kind not in "biuf":
+        raise InputError(
+            f"{name} must hold real numbers (got {array.dtype}). Convert them, for example with "
+            f"{name}.astype(float), or with abs for the amplitude of complex numbers."
+        )
+    return array
+
+
+def plain_array(values: Any, *, name: str, fill: str) -> NDArray[Any]:
+    """Turn what was given into a NumPy array of any type, or say why that fails."""
+    remedy = f"Fill them with what means that there is none: {name}.filled({fill})."
+    check_no_mask(values, name=name, remedy=remedy)
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"{name} cannot be read as a NumPy array (got {type(values).__name__}: {error}). "
+            "Convert it first; of a torch tensor, pass tensor.detach().cpu().numpy()."
+        ) from error
 
 
 def category_labels(field: xr.DataArray) -> NDArray[np.integer]:

@@ -22,8 +22,8 @@ from hsreject.schema.dims import (
     as_map,
     category_labels,
     check_dims,
-    check_no_mask,
     check_same_grid,
+    plain_array,
 )
 
 if TYPE_CHECKING:
@@ -131,9 +131,7 @@ def reference_labels(
     if isinstance(labels, xr.DataArray):
         values = np.asarray(check_labels(labels, name=name).values)
     else:
-        remedy = "Fill them with 0 (no reference): labels.filled(0)."
-        check_no_mask(labels, name=name, remedy=remedy)
-        values = np.asarray(labels)
+        values = plain_array(labels, name=name, fill="0")
         check_label_type(values.dtype, name=name)
     return reference_values(values, fill=fill_value(labels), name=name)
 

@@ -323,6 +323,18 @@ def test_what_a_prior_says_of_itself_is_checked(fault: str) -> None:
         hr.check_prior(type("Wrong", (Columns,), members)(2.0))
 
 
+def test_scenes_of_one_row_and_of_one_column_are_tried() -> None:
+    unready = {"conjugate": lambda t, y: 0.0 if np.abs(y).max() <= t.weight else np.inf}
+    with pytest.raises(InputError, match=r"1 rows and 9 columns: conjugate .* fails"):
+        hr.check_prior(Columns(broken=unready))
+
+
+@pytest.mark.parametrize("given", [hr.VectorTV, "vector_tv"])
+def test_a_prior_needs_its_parameters(given: Any) -> None:
+    with pytest.raises(InputError, match="not its class"):
+        hr.check_prior(given)
+
+
 @pytest.mark.parametrize(("weight", "halo"), [(0.7, 1), (1.0, 4), (2.0, 1), (2.4, 4)])
 def test_a_halo_that_is_too_small_for_the_weight_is_found(weight: float, halo: int) -> None:
     with pytest.raises(InputError, match=r"halo .* too small"):

@@ -33,6 +33,45 @@ def test_bad_probabilities_are_refused() -> None:
             hr.SegSALSA(hr.VectorTV(1.0)).solve(probability)
 
 
+class Elsewhere:
+    """An array that cannot be converted, as a tensor of another device."""
+
+    def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+        raise TypeError("call .cpu() first")
+
+
+GIVEN = {
+    "masked": (lambda array: np.ma.masked_array(array, array == array.flat[0]), "masked"),
+    "complex": (lambda array: array.astype(complex), "complex128"),
+    "text": (lambda array: array.astype(str), "<U"),
+    "elsewhere": (lambda array: Elsewhere(), "Elsewhere|object"),
+}
+
+
+@pytest.mark.parametrize("kind", GIVEN)
+@pytest.mark.parametrize("name", ["probability", "image", "train", "edges", "partition"])
+def test_arrays_that_are_none_are_refused(name: str, kind: str) -> None:
+    spoil, word = GIVEN[kind]
+    arrays = {"probability": SCENE, "image": SCENE, "train": SCENE[0] > 0.5}
+    arrays["train"] = arrays["train"].astype(int)
+    if name in arrays:
+        arrays[name] = spoil(arrays[name])
+        with pytest.raises(InputError, match=f"{name} .*({word})"):
+            hr.SegSALSA(hr.VectorTV(edges="image")).solve(**arrays)
+    elif name == "edges":
+        with pytest.raises(InputError, match=f"edges .*({word})"):
+            hr.VectorTV(edges=spoil(np.ones((18, 2, 45))))
+    else:
+        with pytest.raises(InputError, match=f"partition.*({word})"):
+            hr.GraphTV(partitions=[spoil(np.ones((18, 45), int))])
+
+
+def test_class_priors_that_are_not_numbers_are_refused() -> None:
+    for given in (["a", "b", "c"], [None] * 3, [1j, 1, 1]):
+        with pytest.raises(InputError, match="class_prior must hold real numbers"):
+            hr.SegSALSA(hr.VectorTV(1.0), class_prior=given).solve(SCENE)
+
+
 def test_bad_options_are_refused() -> None:
     prior = hr.VectorTV(1.0)
     for options, message in [
@@ -44,7 +83,7 @@ def test_bad_options_are_refused() -> None:
     ]:
         with pytest.raises((InputError, ConfigError), match=message):
             hr.SegSALSA(prior, **options)
-    for wrong in ([], "vector_tv", [prior, 3]):
+    for wrong in ([], "vector_tv", [prior, 3], 1.0, None, hr.VectorTV):
         with pytest.raises(InputError, match="prior must be a Prior"):
             hr.SegSALSA(wrong)
     for class_prior, message in [([0.5, 0.5], "per class, 3"), ([1, 1, 0], "above 0")]:

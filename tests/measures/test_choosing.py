@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import hsreject as hr
 from hsreject.errors import InputError
+from hsreject.measures.point import COUNTS
 from tests.measures import slow
 from tests.measures.strategies import Samples, samples
 
@@ -100,6 +101,48 @@ def test_the_highest_accuracy_that_is_told_can_be_asked_for() -> None:
         told = float(str(caught.value).split("curve is ")[1].split(". Ask")[0])
         assert told < 1
         assert hr.choose_point(curve, accuracy=told).rejected_fraction == 0
+
+
+CURVE = hr.rejection_curve([True, False], [0.9, 0.1])
+NOT_CURVES = (
+    np.ones(3),
+    0.9,
+    xr.Dataset({"a": ("x", [1, 2])}),
+    xr.Dataset({"rejected_fraction": ("operating_point", [0.1, 0.2])}),
+    CURVE.isel(operating_point=0),
+)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        hr.choose_point,
+        hr.cost_envelope,
+        hr.minimum_cost_without_rejection,
+        hr.relative_optimality_pairs,
+        hr.aurc,
+        lambda curve: hr.accuracy_at(curve, 0.1),
+        lambda curve: hr.cheapest_operating_point(curve, 0.1),
+    ],
+)
+def test_what_is_no_curve_is_named(use) -> None:
+    for other in NOT_CURVES:
+        with pytest.raises(InputError, match="A curve is a Dataset"):
+            use(other)
+
+
+def test_what_is_no_operating_point_is_named() -> None:
+    point = hr.OperatingPoint(1, 0, 0, 1)
+    for other, word in ((0.9, "0.9"), (np.ones(3), "ndarray"), (NOT_CURVES[2], "of a")):
+        for pair in ((other, point), (point, other)):
+            with pytest.raises(InputError, match=f"operating point .*got .*{word}"):
+                hr.compare(*pair)
+        with pytest.raises(InputError, match=f"got .*{word}"):
+            hr.curve_of_points([point, other])
+    for count in ("5", None, [1, 2], True):
+        with pytest.raises(InputError, match="misclassified_kept must be a number"):
+            hr.OperatingPoint(5, count, 2, 3)
+    assert hr.OperatingPoint(*(CURVE[name][1] for name in COUNTS)) == hr.choose_point(CURVE)
 
 
 def test_what_cannot_be_chosen_from_is_refused() -> None:

@@ -17,7 +17,7 @@ from hsreject.context.prior import Grid, Prior, Term
 from hsreject.context.problem import Array
 from hsreject.errors import InputError
 from hsreject.registry import check_count, check_number
-from hsreject.schema import MAP_DIMS, check_dims
+from hsreject.schema import MAP_DIMS, check_dims, plain_array
 from hsreject.threads import Threads
 
 Labels = NDArray[np.integer[Any]]
@@ -273,9 +273,12 @@ class Segments:
 def given_partitions(partitions: Any) -> tuple[Labels, ...]:
     """Return one or several label arrays (y, x), NumPy or xarray, as a tuple of NumPy arrays."""
     are_several = isinstance(partitions, Sequence) or np.ndim(partitions) == 3
+    given = tuple(partitions) if are_several else (partitions,)
     arrays = tuple(
-        np.asarray(check_dims(p, MAP_DIMS, name="partition") if isinstance(p, xr.DataArray) else p)
-        for p in (partitions if are_several else [partitions])
+        check_dims(part, MAP_DIMS, name="partition").values
+        if isinstance(part, xr.DataArray)
+        else plain_array(part, name="partition", fill="-1")
+        for part in given
     )
     wrong = [a for a in arrays if a.ndim != 2 or a.dtype.kind not in "iu"]
     if wrong or not arrays:

@@ -28,7 +28,7 @@ from hsreject.context.sweep_kernels import (
 )
 from hsreject.errors import InputError
 from hsreject.registry import check_number
-from hsreject.schema import BAND, X, Y, good_bands
+from hsreject.schema import BAND, X, Y, good_bands, real_array
 from hsreject.threads import Threads
 
 Edges = str | NDArray[np.floating[Any]] | None
@@ -83,8 +83,10 @@ class VectorTV(Prior):
         self.weight = check_number("weight", weight, least=0)
         is_array = isinstance(edges, np.ndarray) and edges.ndim == 3
         if not (edges is None or is_array or (isinstance(edges, str) and edges == "image")):
-            raise InputError(f"edges must be None, 'image' or weights (y, 2, x) (got {edges!r}).")
-        self.edges = edges
+            raise InputError(
+                f"edges must be None, 'image' or weights (y, 2, x) (got {edges!r:.60})."
+            )
+        self.edges = real_array(edges, name="edges", fill="0") if is_array else edges
 
     def bind(self, grid: Grid) -> VectorTVTerm:
         """Return the term of this prior on `grid`."""
