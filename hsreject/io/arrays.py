@@ -261,7 +261,8 @@ class Mask:
 class Pixels:
     """The true values of a scene (band, y, x), NaN where it has no data, read when indexed.
 
-    True value = value in the file * gain + offset, where it differs from `fill`.
+    True value = value in the file * gain + offset, where it differs from `fill`. Where bytes are
+    codes, `meanings` has their values; a scale of a pixel multiplies all of its bands.
     """
 
     layers: tuple[Layer, ...]  # whose bands follow one another
@@ -272,6 +273,8 @@ class Pixels:
     fill_in_all: bool = False  # whether a pixel lacks data only where all bands have that value
     masks: tuple[Mask, ...] = ()  # where else there is no data
     more_fills: tuple[float, ...] = ()  # other values that mean no data, in all bands
+    meanings: NDArray[np.float32] | None = None  # of the codes -128 to 127; NaN is no data
+    pixel_scale: Layer | None = None  # (y, x); where it is not finite there is no data
 
     @classmethod
     def of(
@@ -283,6 +286,7 @@ class Pixels:
         fill_in_all: bool = False,
         masks: tuple[Mask, ...] = (),
         more_fills: tuple[float, ...] = (),
+        pixel_scale: Layer | None = None,
     ) -> Pixels:
         """Return the pixels of all bands of some layers; a single number is for all bands."""
         n_bands = sum(layer.shape[0] for layer in layers)
@@ -302,14 +306,25 @@ class Pixels:
         fills = fill if isinstance(fill, tuple) else (fill,) * n_bands
         usable = tuple(usable_nodata(value, stored) for value in fills)
         order = np.arange(n_bands)
-        return cls(layers, order, scale[0], scale[1], usable, fill_in_all, masks, more_fills)
+        return cls(
+            layers,
+            order,
+            scale[0],
+            scale[1],
+            usable,
+            fill_in_all,
+            masks,
+            more_fills,
+            pixel_scale=pixel_scale,
+        )
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the true values: float where they can be missing or are scaled."""
         stored = np.result_type(*(native_type(layer.dtype) for layer in self.layers))
         can_lack = any(value is not None for value in self.fill) or self.masks
-        plain = stored.kind == "f" or not (can_lack or self.scaled)
+        decoded = self.meanings is not None or self.pixel_scale is not None
+        plain = stored.kind == "f" or not (can_lack or self.scaled or decoded)
         return stored if plain else np.result_type(stored, np.float32)
 
     @property
@@ -373,19 +388,19 @@ class Pixels:
             every = self.order
             whole = stored if places.size == every.size else self._stored(every, rows, columns)
             missing.append(np.all(self._lacking(whole, every), axis=0))
+        scale = None
+        if self.pixel_scale is not None:
+            scale = self.pixel_scale.read(slice(0, 1), rows, columns)[0]
+            missing.append(~np.isfinite(scale))
+            scale = np.where(missing[-1], 0, scale)
         hidden = np.any(missing, axis=0) if missing else None
-        gain, offset = (values[places, None, None] for values in (self.gain, self.offset))
         step = _TURNED if stored.strides[0] < stored.strides[2] else block.shape[2]
         n_rows = max(_PIECE * block.shape[1] // block.nbytes, 1)
         for row in range(0, block.shape[1], n_rows):
             some = slice(row, row + n_rows)
             source = stored[:, some]
             lacking = None if self.fill_in_all else self._lacking(source, places)
-            values = source.astype(self.dtype, copy=False)
-            if self.scaled:
-                np.multiply(values, gain, out=values, dtype=np.float64, casting="same_kind")
-                if offset.any():
-                    np.add(values, offset, out=values, dtype=np.float64, casting="same_kind")
+            values = self._true(source, places, None if scale is None else scale[some])
             if lacking is not None:
                 np.copyto(values, np.nan, where=lacking)
             if hidden is not None:
@@ -393,6 +408,22 @@ class Pixels:
             for column in range(0, block.shape[2], step):
                 across = slice(column, column + step)
                 block[:, some, across] = values[..., across]
+
+    def _true(
+        self, stored: NDArray[Any], places: NDArray[np.intp], scale: NDArray[Any] | None
+    ) -> NDArray[Any]:
+        """Return the true values of bands, whether or not they mean no data."""
+        values = stored.astype(self.dtype, copy=False)
+        if self.meanings is not None:
+            values = self.meanings[np.nan_to_num(stored, nan=-128).astype(np.intp) + 128]
+        if scale is not None:
+            values = values * scale.astype(self.dtype)
+        if self.scaled:
+            gain, offset = (of_band[places, None, None] for of_band in (self.gain, self.offset))
+            np.multiply(values, gain, out=values, dtype=np.float64, casting="same_kind")
+            if offset.any():
+                np.add(values, offset, out=values, dtype=np.float64, casting="same_kind")
+        return values
 
     def _lacking(self, stored: NDArray[Any], places: NDArray[np.intp]) -> NDArray[np.bool_] | None:
         """Return where bands have a value that means no data."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -30,14 +32,25 @@ from hsreject.io.arrays import (
     sides,
     stored_arrays,
 )
+from hsreject.io.embeddings import TESSERA, check_scaled, may_be_tessera, scales_beside
+from hsreject.io.grid import Grid
 from hsreject.io.rasters import envi
 from hsreject.io.rasters.raster import raster_info, read_raster_scene, trusting_vrt
 from hsreject.io.remote import RemotePath, existing_scene, is_store
 from hsreject.io.wavelengths import BandInfo, nanometres
-from hsreject.schema import BAND, CUBE_DIMS, FWHM, GOOD_BAND, MAP_DIMS, WAVELENGTH, good_bands
+from hsreject.schema import (
+    BAND,
+    CUBE_DIMS,
+    FWHM,
+    GOOD_BAND,
+    MAP_DIMS,
+    SOURCE_SCENE,
+    WAVELENGTH,
+    check_same_grid,
+    good_bands,
+)
 
 if TYPE_CHECKING:
-    import os
     from pathlib import Path
 
 _VECTOR_SUFFIXES = {".gpkg", ".shp", ".geojson", ".json", ".fgb", ".gml", ".kml", ".csv"}
@@ -45,11 +58,12 @@ _NETCDF = (HDF5, b"CDF\1", b"CDF\2", b"CDF\5")  # how NetCDF begins, now and in 
 _HDF5_SUFFIXES = {".nc", ".nc4", ".h5", ".he5", ".hdf", ".hdf5"}
 _PRODUCT_NAME = re.compile(r"SPECTRAL_IMAGE|METADATA\.XML$", re.IGNORECASE)
 _GUESSED = "it is the shorter one, and the values do not tell"
+_OF_BANDS = (BAND, WAVELENGTH, FWHM, GOOD_BAND)
 _WAVELENGTH_NAME = re.compile(r"wave_?lengths?|wave|wl|lambda|centers?", re.IGNORECASE)
 
 
 def open_scene(
-    path: str | os.PathLike[str],
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
     chunks: Any = None,
     variable: str | None = None,
@@ -61,13 +75,18 @@ def open_scene(
 
     Parameters
     ----------
-    path : str or path
+    path : str or path, or a list of them
         A product as it is downloaded (EMIT, EnMAP, PRISMA L2C and L2D, AVIRIS-3 and -5, NEON AOP,
         Tanager, DESIS L2A, PACE OCI; of several files, the image or its description, their folder,
         or the archive they are packed in), an ENVI file (the data or its header), a GeoTIFF, ERDAS
         Imagine or JPEG 2000 file, a cube in a NetCDF or HDF5 file or in a Zarr store (a folder
         ``*.zarr``), a MATLAB .mat or a NumPy .npy file. Of all but the last two also a URL
         (``https://``, ``http://``, ``s3://``), of which only the parts that are needed are read.
+        Embeddings of AlphaEarth and TESSERA are decoded.
+
+        Of a list, such as dates, or a scene and its embedding, the bands are stacked. All scenes
+        lie on one grid; `source_scene` (band) is the number of the scene that a band comes from,
+        and no band has a wavelength: those of two dates would be the same twice.
     chunks : optional
         Opens lazily: anything dask takes for (band, y, x), such as ``{"y": 512, "x": 512}``.
         "auto" makes blocks of whole spectra. No pixel is read before it is needed.
@@ -119,6 +138,20 @@ def open_scene(
     >>> dict(cube.sizes)
     {'band': 30, 'y': 4, 'x': 4}
     """
+    if not isinstance(path, str | PathLike):
+        return _stack(
+            [
+                open_scene(
+                    one,
+                    chunks=chunks,
+                    variable=variable,
+                    band_axis=band_axis,
+                    masks=masks,
+                    trust_vrt=trust_vrt,
+                )
+                for one in path
+            ]
+        )
     file = existing_scene(path)
     if masks not in (True, False, "all"):
         raise InputError(f"masks must be True, False or 'all' (got {masks!r}).")
@@ -133,6 +166,38 @@ def open_scene(
     if cube.dtype.kind == "f" and not good_bands(cube).any() and not cube.notnull().any():
         raise FileError(f"{file} has no data: every pixel of every band is nodata or NaN.")
     return cube
+
+
+def _stack(cubes: Sequence[xr.DataArray]) -> xr.DataArray:
+    """Return scenes on one grid as one cube, which has the place of the first."""
+    if not cubes:
+        raise InputError("A stack of scenes needs at least one scene (got an empty list).")
+    first, names = cubes[0], [str(cube.attrs["source"]) for cube in cubes]
+    for cube, name in zip(cubes[1:], names[1:], strict=True):
+        check_same_grid(first, cube, names=(names[0], name))
+        systems = {str(Grid.of(one).crs) for one in (first, cube)}
+        if len(systems) > 1:
+            raise InputError(
+                f"{names[0]} and {name} lie in different reference systems ({', '.join(systems)}). "
+                f"Warp {name} onto the grid of {names[0]}, for example with gdalwarp."
+            )
+    good = np.concatenate([good_bands(cube) for cube in cubes])
+    source = np.repeat(np.arange(1, len(cubes) + 1), [cube.sizes[BAND] for cube in cubes])
+    dtype = np.result_type(*(cube.dtype for cube in cubes))
+    place = {name: first.coords[name].values for name in MAP_DIMS if name in first.coords}
+    plain = [cube.drop_vars(_OF_BANDS, errors="ignore").astype(dtype, copy=False) for cube in cubes]
+    alike = [cube.assign_coords(place) for cube in plain]
+    stack = xr.concat(alike, BAND, coords="minimal", compat="override", join="override")
+    notes = [
+        f"{name}: {note}"
+        for name, cube in zip(names, cubes, strict=True)
+        for note in cube.attrs.get("guesses", ())
+    ]
+    stack.attrs = {"source": " + ".join(names)} | ({"guesses": notes} if notes else {})
+    stack.encoding = dict(first.encoding)
+    bands = {BAND: np.arange(1, source.size + 1), SOURCE_SCENE: (BAND, source)}
+    stack = stack.assign_coords(bands)
+    return stack if good.all() else stack.assign_coords({GOOD_BAND: (BAND, good)})
 
 
 def _described(path: Path, *, variable: str | None, band_axis: int | None) -> StoredScene:
@@ -260,7 +325,10 @@ def _read_bare_array(path: Path, *, variable: str | None, band_axis: int | None)
             centres = np.ravel(one.whole()).astype(np.float64)
             bands, n_centres = nanometres(centres, None), centres.size
             notes.append(f"The wavelengths are the array '{one.name}'.")
-    if band_axis is None:
+    if band_axis is None and may_be_tessera(array.dtype, array.stored_shape[-1]):
+        axis = 2
+        notes.append("The last axis holds the bands, as in tiles of TESSERA.")
+    elif band_axis is None:
         axis, reason = _band_axis(array, n_centres)
         note = f"Axis {axis} of {sides(array.stored_shape)} was taken for the bands: {reason}. "
         (unsure if reason == _GUESSED else notes).append(f"{note}Pass band_axis to choose.")
@@ -270,8 +338,33 @@ def _read_bare_array(path: Path, *, variable: str | None, band_axis: int | None)
         raise InputError(f"band_axis must be 0, 1 or 2, or -1 for the last (got {band_axis}).")
     axes = ["y", "x"]
     axes.insert(axis, "b")
-    pixels = Pixels.of(replace(array, axes="".join(axes)))
-    return StoredScene(pixels=pixels, bands=bands, notes=tuple(notes), warnings=tuple(unsure))
+    layer, product = replace(array, axes="".join(axes)), ""
+    scale = _pixel_scale(path, layer)
+    if scale is not None:
+        product = TESSERA
+        notes.append(f"The bytes are codes, which are times the scales of {scale.path.name}.")
+    return StoredScene(
+        pixels=Pixels.of(layer, pixel_scale=scale),
+        bands=bands,
+        product=product,
+        notes=tuple(notes),
+        warnings=tuple(unsure),
+    )
+
+
+def _pixel_scale(path: Path, layer: Layer) -> Layer | None:
+    """Return the scales that lie beside a NumPy file of codes; None of a file of numbers."""
+    beside = scales_beside(path)
+    if layer.dtype != np.int8 or layer.format != "numpy" or not beside.is_file():
+        check_scaled(path, layer.dtype, layer.shape[0], looked_for=beside.name)
+        return None
+    (scale,) = stored_arrays(beside)
+    if scale.stored_shape != layer.shape[1:] or scale.dtype.kind != "f":
+        raise FileError(
+            f"{beside} must hold a number per pixel, {sides(layer.shape[1:])} (found "
+            f"{scale.dtype}, {sides(scale.stored_shape)}). Download it again with its embedding."
+        )
+    return replace(scale, axes="yx")
 
 
 def _band_axis(array: Layer, n_centres: int | None) -> tuple[int, str]:

@@ -73,7 +73,8 @@ def with_settings(document: Mapping[str, Any], settings: Iterable[str]) -> Table
 def scene_name(document: Mapping[str, Any]) -> str:
     """Return the path of a configuration's scene, or its name."""
     scene = _plain(document.get("scene", ""))
-    return str(scene.get("path", scene.get("name", "")) if isinstance(scene, Mapping) else scene)
+    named = scene.get("path", scene.get("name", "")) if isinstance(scene, Mapping) else scene
+    return " + ".join(map(str, named)) if isinstance(named, list) else str(named)
 
 
 def config_text(document: Mapping[str, Any]) -> str:

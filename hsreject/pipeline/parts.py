@@ -32,7 +32,7 @@ Sections = Mapping[str, Any]
 
 
 def _files(  # noqa: PLR0913 (all but two are options)
-    path: str,
+    path: str | Sequence[str],
     labels: str,
     *,
     attribute: str | None = None,
@@ -49,8 +49,8 @@ def _files(  # noqa: PLR0913 (all but two are options)
 
     Parameters
     ----------
-    path : str
-        The scene.
+    path : str or list of str
+        The scene; of a list, the bands of all scenes, which lie on one grid.
     labels : str
         Reference labels: a raster, an array, or a vector file.
     attribute : str, optional

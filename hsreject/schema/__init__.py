@@ -32,6 +32,7 @@ from hsreject.schema.dims import (
     REJECTION_COST,
     REJECTOR,
     SEED,
+    SOURCE_SCENE,
     STATISTIC,
     SYSTEM,
     WAVELENGTH,

@@ -58,6 +58,7 @@ LEVEL_DIMS = (LEVEL, Y, X)
 WAVELENGTH = "wavelength"
 FWHM = "fwhm"
 GOOD_BAND = "good_band"
+SOURCE_SCENE = "source_scene"  # of a stack: the number of the scene that a band comes from
 CLASS_NAME = "class_name"
 
 LABEL_WITH_REJECTION = "label_with_rejection"

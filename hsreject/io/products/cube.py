@@ -34,6 +34,7 @@ from hsreject.io.arrays import (
     open_hdf5,
     sides,
 )
+from hsreject.io.embeddings import TESSERA, check_scaled
 from hsreject.io.grid import Grid
 from hsreject.io.lookup import Located
 from hsreject.io.products.layout import CENTRES, stated_bands, stated_values
@@ -60,12 +61,14 @@ _KNOWN = "EMIT, EnMAP, PRISMA L2C and L2D, AVIRIS-3 and -5, NEON AOP, Tanager, D
 _SYSTEM = ("spatial_ref", "crs_wkt", "grid_mapping_name")  # attributes of a grid mapping
 _NORTH = re.compile(r"degrees?[ _]?n(orth)?", re.IGNORECASE)
 _KILOMETRES = re.compile(r"km|kilomet(er|re)s?", re.IGNORECASE)
+_EPSG = re.compile(r"(?:EPSG:)?(\d{4,6})", re.IGNORECASE)
+_SCALES = "scales"  # the array of the scales of embeddings
 _EVEN = 0.01  # of a pixel: how far a centre may lie from where even steps would put it
 
 
 def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> StoredScene:
     """Return the cube of a NetCDF, HDF5 or Zarr file: the only one, or the one that is named."""
-    named, shapes = (variable or "").strip("/"), _shapes_in_hdf5(path)
+    named, shapes = (variable or "").strip("/"), _shapes_in_groups(path)
     groups = {name.rpartition("/")[0] for name, shape in shapes.items() if _may_be_cube(shape)}
     group = named.rpartition("/")[0] if named or len(groups) != 1 else groups.pop()
     if group and not _has_group(path, group):
@@ -107,17 +110,20 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> St
             values = _values_of_images(scene)
             bands = _bands_of_images(scene)
         note = f"The scene is {product}, {_why(path, scene, shapes)}."
+        scale = _pixel_scale(path, name, first, axes, dataset)
+        if scale is not None:
+            note, product = f"{note} Its bytes are times the array '{scale.name}'.", TESSERA
         return StoredScene(
             product=product,
-            pixels=Pixels.of(*layers, **values),
+            pixels=Pixels.of(*layers, **values, pixel_scale=scale),
             bands=bands,
             place=place,
             notes=notes if variable else (note, *notes),
         )
 
 
-def _shapes_in_hdf5(path: Path) -> dict[str, tuple[int, ...]]:
-    """Return the arrays with two axes or more in all groups of an HDF5 file; none of another."""
+def _shapes_in_groups(path: Path) -> dict[str, tuple[int, ...]]:
+    """Return the arrays with two axes or more in the groups of an HDF5 file or a Zarr store."""
     shapes: dict[str, tuple[int, ...]] = {}
 
     def note(name: str, entry: Any) -> None:
@@ -127,6 +133,10 @@ def _shapes_in_hdf5(path: Path) -> dict[str, tuple[int, ...]]:
     if _in_hdf5(path):
         with open_hdf5(path) as file:
             file.visititems(note)
+    elif is_store(path) and hasattr(root := _store(path), "groups"):
+        for group, members in root.groups():
+            of_group = {name: array for name, array in members.arrays() if array.ndim > 1}
+            shapes |= {f"{group}/{name}": array.shape for name, array in of_group.items()}
     return shapes
 
 
@@ -326,6 +336,22 @@ def _layer(path: Path, name: str, cube: xr.DataArray, axes: str) -> Layer:
     return Layer(path, name, axes, cube.shape, cube.dtype, kind, read, chunks and tuple(chunks))
 
 
+def _pixel_scale(
+    path: Path, name: str, cube: xr.DataArray, axes: str, dataset: xr.Dataset
+) -> Layer | None:
+    """Return the scales of codes of one byte, an array beside theirs; None of numbers."""
+    if cube.dtype != np.int8 or "b" not in axes:
+        return None
+    beside = name.removesuffix(str(cube.name)) + _SCALES
+    wanted = [dim for dim, axis in zip(cube.dims, axes, strict=True) if axis != "b"]
+    scale = dataset.get(_SCALES)
+    if scale is None or [*scale.dims] != wanted or scale.dtype.kind != "f":
+        n_bands = cube.shape[axes.index("b")]
+        check_scaled(path, cube.dtype, n_bands, looked_for=f"the array '{beside}'")
+        return None
+    return _layer(path, beside, scale, axes.replace("b", ""))
+
+
 def _located(cube: xr.DataArray, axes: str, dataset: xr.Dataset) -> Located:
     """Return the place that coordinates and the grid mapping of a cube say."""
     unknown = "The file does not say where the scene lies: no place on a map."
@@ -374,7 +400,17 @@ def _grid_mapping(cube: xr.DataArray, across: str, dataset: xr.Dataset) -> dict[
     named = mappings.get(extended[1] if extended else stated)
     if named is None and len(mappings) == 1:
         (named,) = mappings.values()
-    return named or {key: dataset.attrs[key] for key in _SYSTEM[:2] if key in dataset.attrs}
+    return (
+        named
+        or {key: dataset.attrs[key] for key in _SYSTEM[:2] if key in dataset.attrs}
+        or _proj_system(cube.attrs | dataset.attrs)
+    )
+
+
+def _proj_system(attrs: Mapping[Hashable, Any]) -> dict[str, Any]:
+    """Return the reference system that the convention proj: of Zarr states by its EPSG code."""
+    code = _EPSG.fullmatch(str(attrs.get("proj:code", attrs.get("proj:epsg", ""))))
+    return {} if code is None else {"crs_wkt": CRS.from_epsg(int(code[1])).to_wkt()}
 
 
 def _evenly_spaced(centres: NDArray[Any]) -> bool:

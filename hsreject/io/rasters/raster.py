@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +26,12 @@ from hsreject.errors import FileError
 from hsreject.files import starts_with
 from hsreject.io import remote
 from hsreject.io.arrays import AXES, HDF5, Layer, Pixels, StoredScene, read_or_lazy, usable_nodata
+from hsreject.io.embeddings import (
+    ALPHA_EARTH,
+    alpha_earth_values,
+    check_scaled,
+    is_alpha_earth,
+)
 from hsreject.io.grid import Grid, grid_of_file, quiet_without_place
 from hsreject.io.rasters import envi
 from hsreject.io.remote import RemotePath, gdal_name
@@ -438,9 +444,15 @@ def read_raster_scene(info: RasterInfo, *, usual_nodata: float | None = None) ->
             notes.append(f"The data ignore value {stated} cannot occur in {info.dtype} pixels.")
     elif nodata is None:
         nodata = usable_nodata(usual_nodata, info.dtype)
+    pixels, product = raster_pixels(info, nodata=nodata, gain=gain, offset=offset), ""
+    if is_alpha_earth(info.dtype, info.names, nodata):
+        pixels, product = replace(pixels, meanings=alpha_earth_values()), ALPHA_EARTH
+        notes.append("The bytes are codes of AlphaEarth: decoded, sign(v) (v / 127.5)^2.")
+    check_scaled(info.path, info.dtype, info.n_bands, looked_for="nothing: a raster has none")
     return StoredScene(
-        pixels=raster_pixels(info, nodata=nodata, gain=gain, offset=offset),
+        pixels=pixels,
         bands=bands,
+        product=product,
         place=info.grid,
         attrs={
             "source": info.path.name,
