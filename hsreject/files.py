@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
@@ -18,9 +17,6 @@ from hsreject.errors import FileError, HsrejectError
 
 T = TypeVar("T")
 
-_HEAP = b"GCOL\1\0\0\0"
-_VARIABLE_LENGTH = re.compile(rb"[\x19\x29\x39\x49\x59].{3}\x10\0\0\0", re.DOTALL)  # a type
-_LONG_TEXT = 2**26  # bytes: room for less does no harm
 PARTIAL = ".partial."  # how the name of a hidden folder begins that is still being filled
 UNFINISHED = ".unfinished."  # and of one from which work that was stopped can go on
 MANIFEST = "manifest.txt"  # lists the files of a result, one per line
@@ -85,51 +81,6 @@ def starts_with(path: Path, *marks: bytes, offset: int = 0) -> bool:
     with path.open("rb") as stream:
         stream.seek(offset)
         return stream.read(16).startswith(marks)
-
-
-def check_heaps(path: Path, *, n_bytes: int = 2**24) -> None:
-    """Raise if HDF5 would read a damaged file for ever, or make room for a text it does not hold.
-
-    The first happens at a heap with an entry of no length, the second at an attribute that claims
-    to be longer than its entry. Heaps lie near the start of a file: only its first bytes are looked
-    at. The layout is that of the global heap in the "HDF5 File Format Specification", III.E.
-    """
-    with path.open("rb") as stream:
-        raw = stream.read(n_bytes)
-    start = raw.find(_HEAP)
-    while start >= 0:
-        end = min(start + int.from_bytes(raw[start + 8 : start + 16], "little"), len(raw)) - 15
-        entry = start + 16
-        lengths: dict[bytes, int] = {}
-        while entry < end:
-            used = any(raw[entry : entry + 2])  # else what is free, which counts its own 16 bytes
-            length = int.from_bytes(raw[entry + 8 : entry + 16], "little")
-            step = (16 + -(-length // 8) * 8 if used else length) % 2**64
-            if step == 0:
-                raise FileError(
-                    f"{path} is damaged: the entry at byte {entry} of its heap has no length. "
-                    "Copy or export it again."
-                )
-            if used:
-                lengths[raw[entry : entry + 2] + b"\0\0"] = length
-            entry += step
-        _check_claims(path, raw, start.to_bytes(8, "little"), lengths)
-        start = raw.find(_HEAP, start + 1)
-
-
-def _check_claims(path: Path, raw: bytes, heap: bytes, lengths: Mapping[bytes, int]) -> None:
-    """Raise if an attribute claims to be far longer than its entry in a heap."""
-    # after its type it keeps its length (4 bytes), the place of the heap (8) and the entry (4)
-    at = raw.find(heap, 0, 2**20)
-    while at >= 0:
-        claimed = int.from_bytes(raw[at - 4 : at], "little")
-        long = claimed > max(_LONG_TEXT, lengths.get(raw[at + 8 : at + 12], claimed))
-        if long and _VARIABLE_LENGTH.search(raw, max(at - 100, 0), at):
-            raise FileError(
-                f"{path} is damaged: the text at byte {at} claims to be {claimed} bytes long. Copy "
-                "or export it again."
-            )
-        at = raw.find(heap, at + 1, 2**20)
 
 
 @contextmanager

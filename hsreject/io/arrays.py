@@ -24,7 +24,7 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from hsreject.errors import FileError, InputError
-from hsreject.files import check_heaps, reading, starts_with
+from hsreject.files import reading, starts_with
 from hsreject.io.remote import RemotePath, as_path
 from hsreject.io.wavelengths import BandInfo
 from hsreject.progress import report_read
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 AXES = "byx"
 HDF5 = b"\x89HDF\r\n\x1a\n"
+_HEAP = b"GCOL\1\0\0\0"  # how a heap of texts begins
 _AT_ONCE = 128 * 2**20  # bytes: the most that is read at once to keep stored chunks whole
 _SLAB = 16 * 2**20  # bytes that are read together
 _PIECE = 2**20  # bytes that are scaled together, in the cache
@@ -103,7 +104,6 @@ class Layer:
         if dataset.ndim != len(axes):
             raise FileError(f"{path}: '{name}' has {dataset.ndim} axes, {len(axes)} were expected.")
         check_real(dataset.dtype, path)
-        check_own(dataset, path)
         read = partial(_read_hdf5, path, name)
         return cls(path, name, axes, dataset.shape, dataset.dtype, "HDF5", read, dataset.chunks)
 
@@ -150,13 +150,73 @@ class Layer:
 
 
 def _read_hdf5(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[Any]:
-    with open_hdf5(path) as file:
+    with _opened(path) as file:
         return np.asarray(file[name][key])
 
 
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[h5py.File]:
-    """Open an HDF5 file, and turn whatever goes wrong with it into one line about the file."""
+    """Open an HDF5 file, and turn whatever goes wrong with it into one line about the file.
+
+    One that leads to other files is refused: an untrusted file could read local files.
+    """
+    remote = isinstance(path, RemotePath)
+
+    def check(name: str, link: Any) -> None:
+        entry = file[name] if isinstance(link, h5py.HardLink) else link  # soft: to a member
+        is_array = isinstance(entry, h5py.Dataset)
+        elsewhere = is_array and (entry.external or entry.is_virtual)
+        if elsewhere or isinstance(entry, h5py.ExternalLink):
+            raise FileError(
+                f"{path}: '{name}' lies in another file, which is not followed. If you know where "
+                "it comes from, copy what you need into one file."
+            )
+        if is_array and _is_variable(entry) and entry.id.get_offset() and not remote:
+            # kept as length, and where it is: HDF5 makes room for what is not there
+            layout = np.dtype([("length", "<u4"), ("address", "V12")])
+            texts = np.fromfile(path, layout, entry.size, offset=entry.id.get_offset())
+            if np.any(texts["length"] > path.stat().st_size):
+                raise FileError(f"{path} is damaged: '{name}' claims to be longer than the file.")
+
+    with _opened(path) as file:
+        _check_heaps(path)
+        file.visititems_links(check)
+        yield file
+
+
+def _is_variable(dataset: h5py.Dataset) -> bool:
+    kind = dataset.id.get_type()  # numpy has no type for some of them
+    texts = isinstance(kind, h5py.h5t.TypeStringID) and kind.is_variable_str()
+    return texts or isinstance(kind, h5py.h5t.TypeVlenID)
+
+
+def _check_heaps(path: Path) -> None:
+    """Raise if HDF5 would read a damaged file for ever: at an entry without a length in a heap."""
+    # "HDF5 File Format Specification", III.E; heaps lie near the start
+    with path.open("rb") as stream:
+        raw = stream.read(2**18 if isinstance(path, RemotePath) else 2**24)
+    start = raw.find(_HEAP)
+    while start >= 0:
+        entry, end = start + 16, start + int.from_bytes(raw[start + 8 : start + 16], "little")
+        while entry < min(end, len(raw)) - 15:
+            used = any(raw[entry : entry + 2])  # else what is free, which counts its own 16 bytes
+            length = int.from_bytes(raw[entry + 8 : entry + 16], "little")
+            step = (16 + -(-length // 8) * 8 if used else length) % 2**64
+            if step == 0:
+                raise FileError(f"{path} is damaged: an entry of its heap has no length.")
+            entry += step
+        start = raw.find(_HEAP, start + 1)
+
+
+def check_hdf5(path: Path) -> None:
+    """Raise unless :func:`open_hdf5` opens a file that another library is about to read."""
+    with open_hdf5(path):
+        pass
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[h5py.File]:
+    """Open an HDF5 file that has been looked at."""
     with (
         reading(path),
         path.open("rb") if isinstance(path, RemotePath) else nullcontext(path) as source,
@@ -175,41 +235,6 @@ def _hdf5(source: Any) -> h5py.File:
             if "locking" not in str(error):
                 raise
     return h5py.File(source, "r", locking="best-effort")
-
-
-def check_hdf5(path: Path) -> None:
-    """Raise where HDF5 would read for ever, or make room for texts longer than the file."""
-    if isinstance(path, RemotePath):  # of which only a little is read
-        check_heaps(path, n_bytes=2**18)
-        return
-    check_heaps(path)
-    length = path.stat().st_size
-
-    def check_texts(name: str, entry: Any) -> None:
-        # an entry of variable length is kept as its length, and where it is
-        if isinstance(entry, h5py.Dataset) and _is_variable(entry) and entry.id.get_offset():
-            layout = np.dtype([("length", "<u4"), ("address", "V12")])
-            texts = np.fromfile(path, layout, entry.size, offset=entry.id.get_offset())
-            if np.any(texts["length"] > length):
-                raise FileError(f"{path} is damaged: '{name}' claims to be longer than the file.")
-
-    with open_hdf5(path) as file:
-        file.visititems(check_texts)
-
-
-def _is_variable(dataset: h5py.Dataset) -> bool:
-    kind = dataset.id.get_type()  # numpy has no type for some of them
-    texts = isinstance(kind, h5py.h5t.TypeStringID) and kind.is_variable_str()
-    return texts or isinstance(kind, h5py.h5t.TypeVlenID)
-
-
-def check_own(dataset: h5py.Dataset, path: Path) -> None:
-    """Raise if the values of an array lie in another file: a stranger's could name any of yours."""
-    if dataset.external or dataset.is_virtual:
-        raise FileError(
-            f"{path}: the values of '{dataset.name}' lie in another file, which is not followed. "
-            "If you know where it comes from, copy it into one file with h5repack."
-        )
 
 
 def existing_path(file: h5py.File) -> Path:
@@ -613,12 +638,9 @@ def stored_arrays(path: Path) -> list[Layer]:
             return [layer("numpy", _read_npy, "", array.shape, array.dtype)]
         # HDF5 files by MATLAB start with 512 bytes of their own
         if any(starts_with(path, HDF5, offset=offset) for offset in (0, 512)):
-            check_heaps(path)
             with open_hdf5(path) as file:
                 # not .values(), whose iterator keeps h5py locked after an error
                 entries = [entry for name in list(file) if _holds_numbers(entry := file[name])]
-                for entry in entries:
-                    check_own(entry, path)
                 return [
                     layer(
                         "matlab-hdf5",

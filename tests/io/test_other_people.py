@@ -259,28 +259,57 @@ def test_a_virtual_raster_of_its_own_folder(tmp_path: Path) -> None:
 # Other files of strangers that lead elsewhere.
 
 
-@pytest.mark.posix
-def test_hdf5_files_do_not_lead_to_others(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "raw.h5", "w") as file:
-        file.create_dataset("cube", (3, 4, 5), "u1", external=[("/etc/passwd", 0, 60)])
-    shutil.copy(tmp_path / "raw.h5", tmp_path / "raw.mat")
-    with h5py.File(tmp_path / "other.h5", "w") as file:
-        file["cube"] = np.ones((3, 4, 5))
+def _linked(file: h5py.File, name: str, other: Path) -> None:
+    file[name] = h5py.ExternalLink(other, "values")
+
+
+def _raw(file: h5py.File, name: str, other: Path) -> None:
+    file.create_dataset(name, (3, 4, 5), "u1", external=[(other, 0, 60)])
+
+
+def _put_together(file: h5py.File, name: str, other: Path) -> None:
     layout = h5py.VirtualLayout((3, 4, 5), "f8")
-    layout[...] = h5py.VirtualSource(tmp_path / "other.h5", "cube", (3, 4, 5))
-    with h5py.File(tmp_path / "virtual.h5", "w") as file:
-        file.create_virtual_dataset("cube", layout)
-    for name in ("raw.h5", "raw.mat", "virtual.h5"):
-        with pytest.raises(FileError, match="another file"):
-            hr.open_scene(tmp_path / name, band_axis=0)
-    write_emit(tmp_path / "emit.nc", reflectance())
-    (tmp_path / "sent").mkdir()
-    with h5py.File(tmp_path / "sent" / "a.nc", "w") as file:
-        for name in ("sensor_band_parameters", "location"):
-            file.create_group(name)
-        file["reflectance"] = h5py.ExternalLink(tmp_path / "emit.nc", "reflectance")
-    with pytest.raises(FileError, match=r"link to .*emit\.nc"):
-        hr.open_scene(tmp_path / "sent" / "a.nc")
+    layout[...] = h5py.VirtualSource(other, "values", (3, 4, 5))
+    file.create_virtual_dataset(name, layout)
+
+
+@pytest.mark.parametrize("lead", [_linked, _raw, _put_together])
+@pytest.mark.parametrize(
+    ("name", "member", "opens"),
+    [
+        ("a.h5", "cube", hr.open_scene),
+        ("a.h5", "deep/inside/unused", hr.open_scene),
+        ("a.mat", "cube", hr.open_scene),
+        ("a.mat", "wavelength", hr.open_scene),
+        ("emit.nc", "reflectance", hr.open_scene),
+        ("emit.nc", "sensor_band_parameters/wavelengths", hr.describe),
+        ("emit.nc", "location/glt_x", hr.open_scene),
+        ("a.nc", "label", hr.open_dataset),
+        ("a.nc", "part/label", hr.open_tree),
+    ],
+)
+def test_hdf5_files_do_not_lead_to_others(tmp_path: Path, lead, name, member, opens) -> None:
+    secret, path = tmp_path / "secret.h5", tmp_path / name
+    with h5py.File(secret, "w") as file:
+        file["values"] = np.ones((3, 4, 5))
+    if name == "emit.nc":
+        write_emit(path, reflectance(), (np.ones((2, 2)), np.ones((2, 2))))
+    with h5py.File(path, "a") as file:
+        if name != "emit.nc":
+            file["scene"] = np.ones((3, 4, 5))
+        elif member in file:
+            del file[member]
+        lead(file, member, secret)
+    with pytest.raises(FileError, match=f"'{member}'.* not followed"):
+        opens(path)
+
+
+def test_the_mask_beside_a_product_does_not_lead_to_other_files(tmp_path: Path) -> None:
+    path = write_emit(tmp_path / "EMIT_L2A_RFL_1.nc", reflectance())
+    with h5py.File(tmp_path / "EMIT_L2A_MASK_1.nc", "w") as file:
+        file["mask"] = h5py.ExternalLink(path, "reflectance")
+    with pytest.raises(FileError, match=r"_MASK_1\.nc.* not followed"):
+        hr.open_scene(path)
 
 
 @pytest.mark.parametrize("name", ["a.geojson", "a.gpkg", "a.shp", "a.csv", "a.gml", "a.kml"])

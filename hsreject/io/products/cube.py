@@ -100,7 +100,7 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> St
                     "in an unsigned type."
                 )
         place, notes = _located(first, axes, dataset)
-        layers = [_layer(path, name, array, axes) for name, array in scene.items()]
+        layers = _layers(path, scene, axes)
         if "b" in axes:
             product = f"the array '{name}'"
             values = stated_values(first)
@@ -325,15 +325,19 @@ def _values_of_images(images: Mapping[str, xr.DataArray]) -> dict[str, Any]:
     return {**scale, "fill": tuple(one["fill"] for one in stated), "more_fills": tuple(others)}
 
 
-def _layer(path: Path, name: str, cube: xr.DataArray, axes: str) -> Layer:
-    """Return the pixels of a cube: HDF5 is read as that of products is."""
+def _layers(path: Path, scene: Mapping[str, xr.DataArray], axes: str) -> list[Layer]:
+    """Return the pixels of arrays: HDF5 is read as that of products is."""
     if _in_hdf5(path):
         with open_hdf5(path) as file:
-            return Layer.of_hdf5(file[name], axes)
-    read: Any = partial(getitem, cube.variable)
+            return [Layer.of_hdf5(file[name], axes) for name in scene]
     kind = "Zarr" if is_store(path) else "NetCDF"
-    chunks = cube.encoding.get("chunks") or cube.encoding.get("chunksizes")
-    return Layer(path, name, axes, cube.shape, cube.dtype, kind, read, chunks and tuple(chunks))
+
+    def layer(name: str, array: xr.DataArray) -> Layer:
+        read: Any = partial(getitem, array.variable)
+        chunks = array.encoding.get("chunks") or array.encoding.get("chunksizes")
+        return Layer(path, name, axes, array.shape, array.dtype, kind, read, chunks and (*chunks,))
+
+    return [layer(name, array) for name, array in scene.items()]
 
 
 def _pixel_scale(

@@ -9,7 +9,7 @@ import h5py
 
 from hsreject.errors import FileError
 from hsreject.files import starts_with
-from hsreject.io.arrays import HDF5, StoredScene, check_hdf5, open_hdf5
+from hsreject.io.arrays import HDF5, StoredScene, open_hdf5
 from hsreject.io.products import aviris, desis, emit, enmap, neon, pace, prisma, tanager
 from hsreject.io.products.cube import describe_cube
 from hsreject.io.rasters.raster import gdal
@@ -41,15 +41,8 @@ def read_product(path: Path, *, variable: str | None, band_axis: int | None) -> 
         with gdal():
             return enmap.describe(path) if enmap.recognise(path) else desis.describe(path)
     if in_hdf5:
-        check_hdf5(path)
         scene = _scene_of_family(path, variable)
         if scene is not None:
-            linked = [one.path for one in scene.pixels.layers if one.path != path.absolute()]
-            if linked:
-                raise FileError(
-                    f"{path}: its pixels are a link to {linked[0]}, which is not followed. Open "
-                    "that file, if you know where this one comes from."
-                )
             return scene
     return describe_cube(path.absolute(), variable, band_axis)
 

@@ -101,15 +101,6 @@ def text_that_is_too_long(folder: Path) -> Path:
     return path
 
 
-def attribute_that_is_too_long(folder: Path) -> Path:
-    path = write_neon(folder / "n.h5", np.ones((2, 3, 4), dtype="int16"))
-    stored = path.read_bytes()
-    entry = len("Nanometers").to_bytes(4, "little") + stored.find(b"GCOL").to_bytes(8, "little")
-    assert stored.count(entry) == 1
-    path.write_bytes(stored.replace(entry, (2**27).to_bytes(4, "little") + entry[4:]))
-    return path
-
-
 CASES = {
     "the mask of EMIT": (
         lambda folder: write_emit_mask(folder / "m.nc", np.ones((1, 2, 2)), ["Cloud flag"]),
@@ -128,7 +119,6 @@ CASES = {
         "lookup table must have two axes",
     ),
     "a long text": (text_that_is_too_long, "claims"),
-    "a long attribute": (attribute_that_is_too_long, "claims"),
     "EnMAP without image": (enmap_without_image, "SPECTRAL_IMAGE"),
     "EnMAP L1B": (enmap_of_two_detectors, "L1B"),
     "EnMAP without bands": (lambda folder: enmap_described_as(folder, "<a/>"), "wavelength"),
