@@ -353,7 +353,8 @@ def _pixel_scale(
         n_bands = cube.shape[axes.index("b")]
         check_scaled(path, cube.dtype, n_bands, looked_for=f"the array '{beside}'")
         return None
-    return _layer(path, beside, scale, axes.replace("b", ""))
+    (layer,) = _layers(path, {beside: scale}, axes.replace("b", ""))
+    return layer
 
 
 def _located(cube: xr.DataArray, axes: str, dataset: xr.Dataset) -> Located:
