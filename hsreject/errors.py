@@ -20,9 +20,11 @@ def shown(source: str | os.PathLike[str]) -> str:
     """Return a path, or a text that names some, as people may see it.
 
     User, password and query of a URL stay out: passwords and signatures do not belong into results,
-    which are passed on. Readers use the path itself.
+    which are passed on. Control characters, which names in files may hold, become spaces: they
+    would steer a terminal. Readers use the path itself.
     """
-    return _URL.sub(r"\1\2", str(source))
+    text = _URL.sub(r"\1\2", str(source))
+    return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
 
 
 class HsrejectError(Exception):
@@ -43,7 +45,7 @@ class HsrejectError(Exception):
     """
 
     def __str__(self) -> str:
-        """Return the message without the secrets of the URLs in it."""
+        """Return the message as people may see it."""
         return shown(super().__str__())
 
 
@@ -78,7 +80,7 @@ class HsrejectWarning(UserWarning):
     """
 
     def __str__(self) -> str:
-        """Return the message without the secrets of the URLs in it."""
+        """Return the message as people may see it."""
         return shown(super().__str__())
 
 

@@ -30,7 +30,7 @@ from hsreject.cli.init_commands import groups_command, init_command
 from hsreject.cli.map_command import map_command
 from hsreject.cli.run_commands import run_command, train_command
 from hsreject.cli.sample_commands import label_command, sample_command
-from hsreject.errors import HsrejectError, HsrejectWarning
+from hsreject.errors import HsrejectError, HsrejectWarning, shown
 
 BAD_INPUT = 2
 STOPPED = 130  # how typer ends after Ctrl-C
@@ -112,7 +112,7 @@ def main() -> None:
             if error.errno not in _SYSTEM_ERRORS:
                 raise
             where = f": {error.filename}" if error.filename else ""
-            sys.stderr.write(f"hsreject: {error.strerror}{where}\n")
+            sys.stderr.write(shown(f"hsreject: {error.strerror}{where}\n"))
             sys.exit(BAD_INPUT)
         finally:
             signal.signal(signal.SIGTERM, before)
@@ -121,8 +121,8 @@ def main() -> None:
 def _show_warning(
     show_other: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any
 ) -> None:
-    """Show warnings of hsreject in one line, without the code that raised them."""
+    """Show warnings of hsreject in one line, without the code that raised them, others as usual."""
     if issubclass(category, HsrejectWarning):
         sys.stderr.write(f"hsreject: {message}\n")
     else:
-        show_other(message, category, *place)
+        show_other(shown(str(message)), category, *place)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hsreject.cli.console import print_table
+from hsreject.cli.console import print_table, say
 from hsreject.cli.options import (
     AssumeRandom,
     Attribute,
@@ -102,7 +102,7 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
     with complete_folder(out, overwrite=overwrite) as work:
         _write_certificate(certificate, inputs, maps, work)
         files = sorted(file.name for file in work.iterdir() if file.suffix != ".xml")
-    typer.echo(certificate.statement)
+    say(certificate.statement)
     if certificate.by_class:
         headings = ("class", "promised error", "kept of the class", "labels", "wrong")
         print_table(headings, certificate.rows())
@@ -110,21 +110,21 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
         place = f"threshold: {certificate.threshold:.6g}"
         if certificate.stacked:
             place = f"map: {labels[int(certificate.threshold)].name}"
-        typer.echo(place)
-    typer.echo(f"wrote {', '.join(files)} into {out}")
+        say(place)
+    say(f"wrote {', '.join(files)} into {out}")
     if certificate.coverage:
-        typer.echo(certificate.applies_to)
+        say(certificate.applies_to)
     if len(larger) > len(points):
         larger.append_to(sample, len(points))
         n_left = certificate.n_planned - len(points)
-        typer.echo(
+        say(
             f"added {len(larger) - len(points)} points to {sample}, of {n_left} labels that are "
             "left: label them and go on"
         )
     elif more:
         n_open = int((~points.labelled).sum())
         why = "the climb has ended" if certificate.n_planned > len(points) else "all are drawn"
-        typer.echo(f"no more points: {f'{n_open} wait for a label' if n_open else why}")
+        say(f"no more points: {f'{n_open} wait for a label' if n_open else why}")
 
 
 def _write_certificate(
@@ -193,23 +193,23 @@ def assess_command(
             figure, (ax,) = new_row(1, COLUMN_WIDTH, display.height)
             display.plot(ax)
             save_figure(figure, work / "areas")
-        typer.echo(f"wrote assessment.csv, error-matrix.csv, areas.png into {out}")
+        say(f"wrote assessment.csv, error-matrix.csv, areas.png into {out}")
 
 
 def _show_assessment(assessment: Assessment) -> None:
     """Print the accuracies and the areas, each with its interval."""
     unit, estimates = assessment.area_unit, assessment.rows()
-    typer.echo(
+    say(
         f"{assessment.n_points} pixels with a reference, {assessment.drawn}; intervals of "
         f"{100 * assessment.confidence_level:g} %"
     )
     if assessment.n_cannot_tell:
-        typer.echo(
+        say(
             f"{assessment.n_cannot_tell} points that nobody could label: intervals hold whatever "
             "they may be"
         )
     for name, _, estimate in estimates[:2]:
-        typer.echo(f"{name} {_interval(estimate, scale=100, digits=1)} %")
+        say(f"{name} {_interval(estimate, scale=100, digits=1)} %")
     of_class = {(title, name): estimate for title, name, estimate in estimates[2:]}
     counted = zip(assessment.classes.names, assessment.by_class["mapped_area"].values, strict=True)
     rows = [
@@ -226,12 +226,12 @@ def _show_assessment(assessment: Assessment) -> None:
     print_table(headings, rows)
     if assessment.rejected_area:
         share = assessment.rejected_area / assessment.total_area
-        typer.echo(
+        say(
             f"rejected: {assessment.rejected_area:.0f} {unit} ({100 * share:.1f} %), which count "
             "as not right in the overall and the producer's accuracies"
         )
     if assessment.unknown_area:
-        typer.echo(
+        say(
             f"unknown: {assessment.unknown_area:.1f} {unit} are rejected and no point there has a "
             "reference; the areas above are kept ones only"
         )

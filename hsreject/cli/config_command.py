@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hsreject.cli.console import print_table
+from hsreject.cli.console import print_table, say
 from hsreject.errors import ConfigError
 from hsreject.registry import nearest
 
@@ -25,10 +25,10 @@ def list_parts() -> None:
     keys = SECTIONS.items()
     print_table(("key", "what it is"), keys, title="a configuration", justify="left")
     for section, registry in REGISTRIES.items():
-        typer.echo()
+        say()
         parts = [(name, registry.summary(name)) for name in registry]
         print_table(("name", "what it is"), parts, title=f"[{section}]", justify="left")
-    typer.echo("\n'hsreject config show NAME' explains one of them.")
+    say("\n'hsreject config show NAME' explains one of them.")
 
 
 @config_app.command("show")
@@ -53,7 +53,7 @@ def show_part(
             for option, parameter in registry.options(name).items()
         ]
         print_table(("option", "default"), options, title=f"[{section}] {name}", justify="left")
-        typer.echo(inspect.getdoc(registry[name]))
+        say(inspect.getdoc(registry[name]))
 
 
 def default_of(section: str, option: str, value: object) -> str:

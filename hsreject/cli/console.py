@@ -12,17 +12,24 @@ from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import TYPE_CHECKING
 
+import typer
 from rich import box
 from rich.console import Console, JustifyMethod
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from hsreject.errors import shown
 from hsreject.progress import ProgressCallback
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 _LONGEST_NAME = 32  # columns of a terminal; what is longer breaks between its words
+
+
+def say(text: str = "") -> None:
+    """Print a line: what it quotes out of files and addresses, as people may see it."""
+    typer.echo(shown(text))
 
 
 def plain_console() -> Console:
@@ -51,9 +58,9 @@ def print_table(
     for heading in others:
         table.add_column(heading, justify=justify, overflow="fold")
     for name, *cells in rows:
-        table.add_row(textwrap.fill(name, _LONGEST_NAME), *cells)
+        table.add_row(textwrap.fill(shown(name), _LONGEST_NAME), *map(shown, cells))
     if title is not None:  # which may be wider than the table
-        console.print(title, style="italic")
+        console.print(shown(title), style="italic")
     console.print(table)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hsreject.cli.console import print_table, progress_on
+from hsreject.cli.console import print_table, progress_on, say
 from hsreject.cli.options import (
     Attribute,
     BandAxis,
@@ -78,7 +78,7 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
     if out is not None:
         with progress_on() as progress:
             files = evaluation.write(out, overwrite=overwrite, progress=progress)
-        typer.echo(f"wrote {len(files)} files into {out}; open {out / 'report.html'}")
+        say(f"wrote {len(files)} files into {out}; open {out / 'report.html'}")
 
 
 def show_evaluation(evaluation: Evaluation, console: Console | None = None) -> None:
@@ -99,9 +99,9 @@ def show_evaluation(evaluation: Evaluation, console: Console | None = None) -> N
     ]
     headings = ("operating point", "rejected", "A", "Q", "phi", "threshold", "cost")
     print_table(headings, rows, console=console)
-    typer.echo()
+    say()
     for line in summary_lines(evaluation):
-        typer.echo(line)
+        say(line)
 
 
 def _number(value: float) -> str:
@@ -190,4 +190,4 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
             progress=progress,
         )
     size = page.stat().st_size / 1e6
-    typer.echo(f"wrote {page} ({size:.1f} MB). Open it in a browser.")
+    say(f"wrote {page} ({size:.1f} MB). Open it in a browser.")

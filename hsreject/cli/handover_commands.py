@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hsreject.cli.console import progress_on
+from hsreject.cli.console import progress_on, say
 from hsreject.cli.options import Confidence, Overwrite, check_there, new_file
 from hsreject.errors import InputError
 
@@ -70,11 +70,11 @@ def next_command(
         write_label_page(asked.points, open_scene(scene), page, overwrite=overwrite)
         labelled = page.with_suffix(".csv")
     for number, reason in zip(asked.points.id.tolist(), asked.reason.tolist(), strict=True):
-        typer.echo(f"{number:4d}  {reason}")
-    typer.echo(f"wrote {len(asked)} points into {out}")
+        say(f"{number:4d}  {reason}")
+    say(f"wrote {len(asked)} points into {out}")
     if scene is not None:
-        typer.echo(f"wrote {page}: label them there")
-    typer.echo(f"then: hsreject run CONFIG --add {labelled} --out ...")
+        say(f"wrote {page}: label them there")
+    say(f"then: hsreject run CONFIG --add {labelled} --out ...")
 
 
 def polygons_command(
@@ -122,12 +122,12 @@ def polygons_command(
             write_map(smooth, sieved, overwrite=overwrite, progress=progress)
     polygons.write(out, overwrite=overwrite)
     unit = "ha" if polygons.in_hectares else "pixels"
-    typer.echo(
+    say(
         f"wrote {len(polygons):,} polygons ({polygons.area.sum():,.2f} {unit}) into {out}; "
         f"{(polygons.value == 0).sum():,} of them are rejected"
     )
     if sieved is not None:
-        typer.echo(
+        say(
             f"wrote {sieved}: another map, of which a sample or a certificate of {label.name} says "
             "nothing. Draw the sample from it."
         )

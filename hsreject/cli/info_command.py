@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hsreject.cli.console import progress_on
+from hsreject.cli.console import progress_on, say
 from hsreject.cli.options import BandAxis, TrustVrt, check_there
 
 
@@ -32,8 +32,8 @@ def info_command(
             path, variable=variable, band_axis=band_axis, quick=quick, progress=progress
         )
     for name, value in description.rows:
-        typer.echo(f"{name}: {value}")
+        say(f"{name}: {value}")
     for one in description.classes:
-        typer.echo(f"Class {one.value}: {one.name}, {one.n_pixels} pixels")
+        say(f"Class {one.value}: {one.name}, {one.n_pixels} pixels")
     for guess in description.guesses:
-        typer.echo(f"Guess: {guess}")
+        say(f"Guess: {guess}")

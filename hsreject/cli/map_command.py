@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hsreject.cli.console import print_table, progress_on, saying_how_to_go_on
+from hsreject.cli.console import print_table, progress_on, say, saying_how_to_go_on
 from hsreject.cli.options import (
     BandAxis,
     Flat,
@@ -167,7 +167,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         result = map_scene(scenes[0], model, overwrite=overwrite, **options, **running)
         page = _write_page(result, out / PAGE, scenes[0], variable, band_axis)
     _show_summary(result.summary)
-    typer.echo(f"wrote {out}{page}")
+    say(f"wrote {out}{page}")
 
 
 def _show_archive(rows: Iterable[dict[str, str]], n_scenes: int, table: Path) -> None:
@@ -180,8 +180,8 @@ def _show_archive(rows: Iterable[dict[str, str]], n_scenes: int, table: Path) ->
         if row["status"] != FAILED:
             n_mapped += 1
             outcome = f", kept {100 * float(row['kept_share'] or 0):.1f} %"
-        typer.echo(f"{number}/{n_scenes} {row['scene']}: {row['status']}{outcome}")
-    typer.echo(f"{n_mapped} of {n_scenes} scenes are mapped; see {table}")
+        say(f"{number}/{n_scenes} {row['scene']}: {row['status']}{outcome}")
+    say(f"{n_mapped} of {n_scenes} scenes are mapped; see {table}")
     if n_mapped < n_scenes:
         raise typer.Exit(1)
 
@@ -231,11 +231,11 @@ def _show_summary(summary: MapSummary) -> None:
     print_table(headings, rows)
     n_done, n_blocks = summary.n_continued, len(summary.blocks)
     if n_done:
-        typer.echo(f"went on from {n_done} of {n_blocks} blocks, finished before")
+        say(f"went on from {n_done} of {n_blocks} blocks, finished before")
     rejection = summary.rejection
-    typer.echo(
+    say(
         f"rejected {100 * summary.rejected_fraction:.2f} % of {summary.n_pixels} pixels with data: "
         f"confidence below {rejection.threshold:.6g}, {rejection.source}"
     )
     for note in summary.notes:
-        typer.echo(note)
+        say(note)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hsreject.cli.console import plain_console, print_table, progress_on, saying_how_to_go_on
+from hsreject.cli.console import plain_console, print_table, progress_on, say, saying_how_to_go_on
 from hsreject.cli.options import (
     ConfigFile,
     Flat,
@@ -21,6 +21,7 @@ from hsreject.cli.options import (
     new_folder,
     read_configuration,
 )
+from hsreject.errors import shown
 
 if TYPE_CHECKING:
     from hsreject.mapping.map_model import MapModel
@@ -78,17 +79,17 @@ def run_command(  # noqa: PLR0913 (one argument per option)
         )
     console = plain_console()
     for sentence in run_words(tree):
-        console.print(sentence)
+        console.print(shown(sentence))
     if "summary" in tree:
         headings, rows, caption = curve_table(tree)
         print_table(headings, rows, title=str(tree.attrs["title"]))
-        console.print(caption, style="dim")
+        console.print(shown(caption), style="dim")
     if "promise" in tree:
-        typer.echo(tree.children["promise"].attrs["text"])
-    typer.echo(f"The map: {folder / 'maps' / 'map.tif'}")
+        say(tree.children["promise"].attrs["text"])
+    say(f"The map: {folder / 'maps' / 'map.tif'}")
     for name in ("report", "explorer"):
         if (page := folder / f"{name}.html").exists():
-            typer.echo(f"{name.capitalize()}: {page}")
+            say(f"{name.capitalize()}: {page}")
 
 
 def train_command(
@@ -139,8 +140,8 @@ def train_command(
     if trained.calibration:
         _show_points(trained)
     else:
-        typer.echo("No test pixels: 'hsreject map' can take --fraction and --threshold only.")
-    typer.echo(f"wrote {model}")
+        say("No test pixels: 'hsreject map' can take --fraction and --threshold only.")
+    say(f"wrote {model}")
 
 
 def _show_points(model: MapModel) -> None:

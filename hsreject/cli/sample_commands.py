@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hsreject.cli.console import print_table
+from hsreject.cli.console import print_table, say
 from hsreject.cli.options import (
     Attribute,
     Confidence,
@@ -116,19 +116,19 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
     batch = f" (of {n} labels planned, seed {seed})" if climb else ""
     names = ", ".join(sample.classes.names[:_MOST_NAMES])
     more = ", ..." if len(sample.classes.names) > _MOST_NAMES else ""
-    typer.echo(
+    say(
         f"wrote {len(sample)} points{batch} into {out}: fill in the column 'reference' with "
         f"{names}{more}, 'cannot tell', or a name of your own for anything else"
     )
-    typer.echo(f"on a page: hsreject label {out} --scene SCENE --labels {label} --out label.html")
+    say(f"on a page: hsreject label {out} --scene SCENE --labels {label} --out label.html")
     certify_it = f"hsreject certify --labels {label} --confidence {confidence or '...'} "
     if exclude is not None:
         certify_it += f"--exclude {exclude} " + (f"--attribute {attribute} " if attribute else "")
     if climb:
-        typer.echo(f"next: {certify_it}--sample {out} --out ... --more 50")
+        say(f"next: {certify_it}--sample {out} --out ... --more 50")
     else:
-        typer.echo(f"next: hsreject assess {label} --sample {out}")
-        typer.echo(f"or:   {certify_it}--sample {out} --out ...")
+        say(f"next: hsreject assess {label} --sample {out}")
+        say(f"or:   {certify_it}--sample {out} --out ...")
 
 
 def _show_plan(inputs: Inputs, confidence_level: float) -> None:
@@ -196,4 +196,4 @@ def label_command(
     write_label_page(
         points, cube, out, medians=training, show_label=show_label, overwrite=overwrite
     )
-    typer.echo(f"wrote {out}: open it in a browser, label {len(points)} points, save the CSV file")
+    say(f"wrote {out}: open it in a browser, label {len(points)} points, save the CSV file")

@@ -130,7 +130,7 @@ def _described(array: xr.DataArray, classes: Any, nodata: float | None) -> xr.Da
         return array.where(array != nodata)
     if nodata is not None and array.dtype.kind in "iu":  # 0, too, may mean no data
         missing, wide = schema.nodata_label(np.int64), array.astype(np.int64)
-        stated = array.attrs.get("_FillValue", schema.nodata_label(array.dtype))
+        stated = schema.nodata_values(array)[-1]
         return wide.where(~wide.isin([nodata, stated]), missing).assign_attrs(_FillValue=missing)
     return array
 
@@ -225,7 +225,7 @@ class Raster:
         else:
             if ClassTable.from_attrs(array.attrs) is None:
                 # the classes are those that occur: values are needed twice
-                missing = array.attrs.get("_FillValue", schema.nodata_label(array.dtype))
+                missing = schema.nodata_values(array)[-1]
                 array = array.compute().assign_attrs(_FillValue=missing)
             categories = CategoryTable.of(array)
             array, nodata = categories.encode(array), categories.nodata

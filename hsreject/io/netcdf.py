@@ -189,8 +189,7 @@ def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset
     file = existing(path)
     with reading(file):
         check_hdf5(file)
-        stored = xr.open_dataset(file, **_AS_STORED)
-    dataset = _as_written(stored, file)
+        dataset = _as_written(xr.open_dataset(file, **_AS_STORED), file)
     return dataset if chunks is None else dataset.chunk(chunks)
 
 
@@ -223,8 +222,8 @@ def open_tree(path: str | PathLike[str]) -> xr.DataTree:
     with reading(file):
         check_hdf5(file)
         tree = xr.open_datatree(file, **_AS_STORED)
-    for node in tree.subtree:
-        node.dataset = _as_written(node.to_dataset(inherit=False), file)
+        for node in tree.subtree:
+            node.dataset = _as_written(node.to_dataset(inherit=False), file)
     return tree
 
 
@@ -235,8 +234,8 @@ def _as_written(stored: xr.Dataset, path: Path) -> xr.Dataset:
     """
     check_claim(path, stored.nbytes)
     for name, array in stored.data_vars.items():
-        fill = array.attrs.pop("_FillValue", None)
-        if fill is not None and array.dtype.kind == "f" and not np.isnan(fill):
+        fill = array.attrs.pop("_FillValue", np.nan)
+        if array.dtype.kind == "f" and not np.isnan(fill).all():
             raise FileError(
                 f"'{name}' in {path} marks missing values by {fill}, not by NaN: hsreject did not "
                 "write it. Open it with xarray.open_dataset."

@@ -143,6 +143,11 @@ def evaluation_samples(
             f"None of the {np.count_nonzero(has_reference)} reference pixels has data. Check that "
             "the maps show the same place and which value means no data."
         )
+    if (lowest := plain["label"][used].min()) < 0:
+        raise InputError(
+            f"label holds {lowest} at reference pixels, which is not a class: classes start at 1 "
+            "(int8 has room for 127 of them). If it means no data, give it as nodata."
+        )
     n_rejected = np.count_nonzero(plain["label"][used] == schema.REJECTED)
     if n_rejected:
         raise InputError(

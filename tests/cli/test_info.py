@@ -73,6 +73,20 @@ def test_a_scene_in_full(scene: Path) -> None:
     assert "Values" not in quick
 
 
+def test_names_in_a_file_do_not_steer_the_terminal(tmp_path: Path) -> None:
+    fields = {
+        "file type": "ENVI Classification",
+        "classes": 2,
+        "class names": "{none, \x1b[2Jsoil\x9b1m}",
+    }
+    path = write_envi(tmp_path, np.array([[[0, 1, 1]]], dtype=np.uint8), fields=fields)
+    for file in (path, tmp_path / "missing\x1b[2J"):
+        shown = CliRunner().invoke(app, ["info", str(file)])
+        told = shown.output or str(shown.exception)
+        assert told.replace("\n", "").isprintable()
+    assert "soil" in lines_of(path)["Class 1"]
+
+
 def test_labels_with_counts(tmp_path: Path) -> None:
     values = np.array([[[0, 1, 1], [2, 2, 2]]], dtype=np.uint8)
     fields = {

@@ -5,7 +5,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from hsreject.cli.console import print_table, progress_on
+from hsreject.cli.console import print_table, progress_on, say
 
 
 def test_without_a_terminal_each_stage_is_logged_once() -> None:
@@ -126,6 +126,12 @@ def test_other_listeners_are_left_alone(listening) -> None:
         progress("context", 1, 2)
     assert heard == ["pressed"]
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_names_do_not_steer_the_terminal(capsys) -> None:
+    print_table(("class", "kept"), [("soil\x1b[2J", "\x9b1m")], title="\x1b]0;title\a")
+    say("wrote \x1b[8mmap\u202e.tif")
+    assert capsys.readouterr().out.translate({10: None}).isprintable()
 
 
 def test_a_table_shows_names_as_they_are(capsys) -> None:

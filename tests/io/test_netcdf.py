@@ -129,6 +129,20 @@ def test_what_cannot_be_read_is_named(tmp_path) -> None:
         hr.open_dataset(tmp_path / "foreign.nc")
 
 
+@pytest.mark.parametrize(("fill", "opens"), [(np.zeros(0, "f4"), True), ("none", False)])
+def test_a_fill_value_that_is_not_a_number(tmp_path, fill, opens) -> None:
+    values = xr.Dataset({"confidence": (("y", "x"), np.ones((2, 3), "float32"))})
+    path = hr.write_dataset(values, tmp_path / "a.nc")
+    with h5py.File(path, "r+") as file:
+        del file["confidence"].attrs["_FillValue"]
+        file["confidence"].attrs["_FillValue"] = fill
+    if opens:
+        assert (hr.open_dataset(path)["confidence"] == 1).all()
+    else:
+        with pytest.raises(FileError, match=r"a\.nc"):
+            hr.open_dataset(path)
+
+
 def test_damaged_pixels_are_named_when_they_are_used(tmp_path, result) -> None:
     path = hr.write_tree(xr.DataTree.from_dict({"/": result, "/part": result}), tmp_path / "a.nc")
     with h5py.File(path) as file:

@@ -30,6 +30,19 @@ def test_only_pixels_with_reference_and_data_take_part() -> None:
     assert samples.rejected is None
 
 
+@pytest.mark.parametrize("nothing", [np.array([]), np.array([1, 2])], ids=len)
+def test_a_fill_value_that_is_not_one_number_marks_nothing(nothing) -> None:
+    reference = xr.DataArray(REFERENCE, dims=("y", "x"), attrs={"_FillValue": nothing})
+    assert hr.evaluation_samples(reference, LABEL).reference.tolist() == [1, 2, 2, 2]
+
+
+def test_labels_of_int8_that_wrapped_around_are_refused() -> None:
+    wrapped = np.where(LABEL == 255, 200, LABEL).astype("int8")
+    with pytest.raises(InputError, match="-56"):
+        hr.evaluation_samples(REFERENCE, wrapped)
+    assert hr.evaluation_samples(REFERENCE, wrapped, nodata=-56).label.tolist() == [1, 1, 2, 2]
+
+
 def test_fill_values_of_the_reference_and_no_data_of_the_labels_may_be_others() -> None:
     filled = np.where(REFERENCE == 0, -9, REFERENCE)
     reference = xr.DataArray(filled, dims=("y", "x"), attrs={"_FillValue": -9})

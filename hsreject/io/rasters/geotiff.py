@@ -73,7 +73,7 @@ class CategoryTable:
 
     def encode(self, labels: xr.DataArray) -> xr.DataArray:
         """Return labels in the type on disk; refuse values that have no name, block by block."""
-        missing = labels.attrs.get("_FillValue", schema.nodata_label(labels.dtype))
+        missing = schema.nodata_values(labels)[-1]
         values = list(self.entries)
 
         def encode(block: NDArray[Any]) -> NDArray[Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import warnings
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from rasterio.warp import transform as transform_coordinates
 from rasterio.warp import transform_bounds
 
 from hsreject.errors import FileError, InputError, LostFeatureWarning
-from hsreject.files import free_space, reading
+from hsreject.files import free_space, reading, starts_with
 from hsreject.io.grid import Grid, crs_name, same_crs
 from hsreject.io.remote import gdal_name
 from hsreject.io.vectors.spreadsheet import Table, number_in
@@ -38,6 +39,7 @@ DEGREES = (("longitude", "latitude"), ("lon", "lat"), ("long", "lat"), ("lng", "
 """What the columns of points in WGS 84 are called."""
 _DRIVERS = {"GPKG", "ESRI Shapefile", "GeoJSON", "FlatGeobuf", "GML", "KML", "LIBKML"}
 _NAMES_OTHERS = (b"<OGR", b"gdal_streamed_alg")  # marks of formats that lead to other files
+_MOST_STEPS = 2 * 10**7  # of SQLite: some tenths of a second, millions of rows
 
 
 class Features(NamedTuple):
@@ -80,6 +82,7 @@ def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
             f"Choose one of them with variable=NAME{f' (got {layer!r})' if layer else ''}, or "
             "export it into a file of its own."
         )
+    _check_ends(path, name)
     info = pyogrio.read_info(source, layer=name, force_feature_count=True)
     if info["driver"] not in _DRIVERS:
         raise FileError(f"{path} is of another format than its name says ({info['driver']}).")
@@ -101,6 +104,24 @@ def _check_own(path: Path) -> None:
             "holds them."
         )
     pyogrio.set_gdal_config_options({"GML_DOWNLOAD_SCHEMA": "NO"})
+
+
+def _check_ends(path: Path, layer: str) -> None:
+    """Raise if a layer of a database is a view that has no end: SQL can compute rows for ever."""
+    if not starts_with(path, b"SQLite format 3"):
+        return
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
+            kinds = file.execute("SELECT type FROM sqlite_master WHERE name = ?", (layer,))
+            if ("view",) in kinds.fetchall():
+                file.set_progress_handler(lambda: 1, _MOST_STEPS)
+                quoted = layer.replace('"', '""')
+                file.execute(f'SELECT count(*) FROM "{quoted}"').fetchall()  # noqa: S608
+    except sqlite3.Error as error:
+        raise FileError(
+            f"The layer '{layer}' of {path} is a view, which is computed whenever it is read, and "
+            f"it has no end that can be seen ({error}). Export it as a layer of its own."
+        ) from None
 
 
 def _table_of_points(path: Path) -> tuple[NDArray[Any], dict[str, NDArray[Any]], CRS | None]:

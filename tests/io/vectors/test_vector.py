@@ -1,6 +1,8 @@
 """Polygons and points burnt onto a scene, with classes as people write them."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import geopandas
@@ -273,3 +275,28 @@ def test_a_table_of_points_is_labels(tmp_path: Path, scene, names) -> None:
     path.write_text("place,kind\nhere,soil")
     with pytest.raises(FileError, match="longitude"):
         hr.open_labels(path, like=scene, attribute="kind")
+
+
+def test_a_view_is_read_unless_it_has_no_end(tmp_path: Path, scene) -> None:
+    path = tmp_path / "fields.gpkg"
+    features(kind=["soil", "water"]).to_file(path, layer="fields")
+    views = {
+        "first": "SELECT * FROM fields WHERE fid = 1",
+        "endless": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+        "SELECT i AS fid, geom, kind FROM n, fields",
+    }
+    with closing(sqlite3.connect(path)) as file, file:
+        for name, rows in views.items():
+            file.execute(f"CREATE VIEW {name} AS {rows}")
+            listed = (
+                "(table_name, data_type, identifier, srs_id) VALUES (?1, 'features', ?1, 32633)"
+            )
+            file.execute(f"INSERT INTO gpkg_contents {listed}", [name])
+            file.execute(
+                "INSERT INTO gpkg_geometry_columns VALUES (?, 'geom', 'POLYGON', 32633, 0, 0)",
+                [name],
+            )
+    labels = hr.open_labels(path, like=scene, attribute="kind", variable="first")
+    np.testing.assert_array_equal(labels.values, np.where(BURNT == 1, 1, 0))
+    with pytest.raises(FileError, match=r"'endless'.*no end"):
+        hr.open_labels(path, like=scene, attribute="kind", variable="endless")
