@@ -136,7 +136,7 @@ def check_number(
     below: float | None = None,
 ) -> float:
     """Return the value of an option if it is a number in the range; raise InputError otherwise."""
-    number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    number = as_float(value)
     inside = (
         math.isfinite(number)
         and (above is None or number > above)
@@ -151,6 +151,16 @@ def check_number(
         hint = f" Write {number:g} % as {number / 100:g}." if in_percent else ""
         raise InputError(f"{name} must be a number {bounds} (got {value!r:.60}).{hint}")
     return number
+
+
+def as_float(value: object) -> float:
+    """Return a number as a float: infinite if it is beyond all floats, NaN if it is none at all."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
 
 
 def check_count(name: str, value: object, *, least: int) -> None:

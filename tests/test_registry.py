@@ -75,6 +75,6 @@ def test_a_part_is_registered_once() -> None:
 
 def test_numbers_outside_their_range_are_refused() -> None:
     assert check_number("weight", 1, above=0, most=1) == 1.0
-    for value in (0, 1.5, math.nan, math.inf, True, "1", None):
+    for value in (0, 1.5, math.nan, math.inf, 10**400, -(10**400), True, "1", None):
         with pytest.raises(InputError, match="above 0 and at most 1"):
             check_number("weight", value, above=0, most=1)

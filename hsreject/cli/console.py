@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 32  # columns of a terminal; what is longer breaks between its words
 
 
-def say(text: str = "") -> None:
+def say(text: object = "") -> None:
     """Print a line: what it quotes out of files and addresses, as people may see it."""
-    typer.echo(shown(text))
+    typer.echo(shown(str(text)))
 
 
 def plain_console() -> Console:

@@ -7,6 +7,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter, gaussian_filter1d
 
+from hsreject.errors import InputError
 from hsreject.registry import check_count, check_number
 from hsreject.schema import BAND, CUBE_DIMS, GOOD_BAND, MAP_DIMS, WAVELENGTH, X, Y, attach_classes
 from hsreject.schema.classes import ClassTable
@@ -14,6 +15,7 @@ from hsreject.schema.classes import ClassTable
 _PIXEL_SIZE = 30.0
 _WEST, _NORTH = 368_000.0, 5_808_000.0  # a corner in UTM zone 33 north
 _CRS = "EPSG:32633"
+_MOST_VALUES = 10**9  # 8 GB while it is drawn
 
 
 def synthetic_scene(
@@ -70,6 +72,11 @@ def synthetic_scene(
     check_count("n_classes", n_classes, least=2)
     check_count("n_bands", n_bands, least=4)
     check_number("noise", noise, least=0)
+    if rows * columns * (n_bands + n_classes) > _MOST_VALUES:
+        raise InputError(
+            f"A synthetic scene of {rows} x {columns} x {n_bands} values with {n_classes} classes "
+            "is larger than memory. Ask for fewer of them."
+        )
     random = np.random.default_rng(seed)
     fields = random.standard_normal((n_classes, rows, columns))
     fields = gaussian_filter(fields, (0, min(rows, columns) / 14, min(rows, columns) / 14))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from hsreject.measures import inputs
 from hsreject.measures.cost import SAME_COST
 from hsreject.measures.curve import counts_of
 from hsreject.measures.point import OperatingPoint
-from hsreject.registry import check_keys, in_section
+from hsreject.registry import as_float, check_keys, in_section
 from hsreject.schema import REJECTION_COST
 
 if TYPE_CHECKING:
@@ -131,11 +130,7 @@ def _number(kind: str, value: Any) -> float:
     """Return the value of a goal, or say why it makes no sense."""
     if np.ndim(value) == 0 and hasattr(value, "item"):
         value = value.item()  # a NumPy scalar, or an array of one number
-    is_real = isinstance(value, Real) and not isinstance(value, bool)
-    try:
-        number = float(value) if is_real else math.nan
-    except OverflowError:  # of an integer without end
-        number = math.inf if value > 0 else -math.inf
+    number = as_float(value)
     if math.isnan(number):
         shown = f"an array of shape {np.shape(value)}" if np.ndim(value) else repr(value)
         raise InputError(f"{kind} must be a number (got {shown}).")

@@ -67,7 +67,7 @@ def fill_value(labels: object) -> Any:
     """Return the value that means "no label" beside 0, or None: the `_FillValue` of a DataArray."""
     if not isinstance(labels, xr.DataArray):
         return None
-    stated = labels.attrs.get("_FillValue", labels.encoding.get("_FillValue"))
+    stated: Any = labels.attrs.get("_FillValue", labels.encoding.get("_FillValue"))
     return np.ravel(stated)[0] if np.size(stated) == 1 else None
 
 

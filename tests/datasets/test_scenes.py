@@ -72,6 +72,12 @@ def small_salinas(server, monkeypatch):
     return shown, cube, labels
 
 
+@pytest.mark.parametrize("size", [{"rows": 10**400}, {"columns": 10**8}, {"n_bands": 10**12}])
+def test_a_synthetic_scene_larger_than_memory_is_refused(size) -> None:
+    with pytest.raises(InputError, match="larger than memory"):
+        hr.synthetic_scene(**size)
+
+
 def test_a_scene_is_fetched_once_and_loaded(tmp_path, small_salinas) -> None:
     shown, cube, labels = small_salinas
     told = []
