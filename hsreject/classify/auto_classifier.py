@@ -168,7 +168,9 @@ class AutoClassifier(SceneModel):
     ) -> Iterator[HeldOut]:
         """Yield maps without folds, as :meth:`SceneModel.held_out_proba`.
 
-        Components and graphs are made once; weights and temperatures have seen every fold.
+        Components and graphs are made once; weights and temperatures have seen every fold. The
+        coordinate `doubted` (y, x) marks the labels that the pool takes to be wrong: no map learns
+        from them, whichever fold is left out.
         """
         model = clone(self).set_params(n_folds=n_folds, seed=seed)
         return AutoClassifier._left_out(model, cube, labels)
@@ -177,9 +179,11 @@ class AutoClassifier(SceneModel):
         """Fit to a scene and yield its maps without each fold."""
         chains = self._checked_learn(cube, labels, no_progress, mapped=self.spatial)
         pools = [self.pool_] if self.spatial else self.carried_pools_
-        for number, left_out in enumerate(_training_of(chains).left_out()):
+        training = _training_of(chains)
+        doubted = {schema.DOUBTED: (schema.MAP_DIMS, training.doubted())}
+        for number, left_out in enumerate(training.left_out()):
             data = self._map(cube, chains, pools, no_progress, fold=number)
-            yield self._on_grid(cube, data), left_out
+            yield self._on_grid(cube, data).assign_coords(doubted), left_out
 
     @property
     def halo(self) -> int:

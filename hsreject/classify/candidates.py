@@ -196,8 +196,7 @@ class Chain:
 
     def without(self, doubtful: NDArray[np.bool_]) -> Chain:
         """Return the chain that no longer trusts some of the training pixels."""
-        training = replace(self.training, trusted=~doubtful)
-        return replace(self, training=training, walked=None, experts={})
+        return replace(self, training=self.training.without(doubtful), walked=None, experts={})
 
     def let_go(self) -> Chain:
         """Return the chain without the scene."""

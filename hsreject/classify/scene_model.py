@@ -208,7 +208,8 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
         Yields
         ------
         DataArray (category, y, x), ndarray of bool (y, x)
-            The probabilities of the whole scene, and the training pixels of the fold.
+            The probabilities of the whole scene, and the training pixels of the fold. A model that
+            does not trust every label marks them in the coordinate `doubted` (y, x).
         """
         model, cube = self._on_features(schema.check_dims(cube, schema.CUBE_DIMS, name="cube"))
         for rest, left_out in folds_left_out(cube, labels, n_folds, seed=seed):

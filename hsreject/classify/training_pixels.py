@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,12 +89,32 @@ class Training:
         """Return the trusted pixels outside a fold of a kind; all of them without a number."""
         return self.trusted if number is None else self.trusted & (self.folds[kind] != number)
 
+    def without(self, doubtful: NDArray[np.bool_]) -> Training:
+        """Return the training pixels with some that are no longer trusted.
+
+        A class whose trusted pixels lie in one fold would be lost without it: they stay.
+        """
+        folds = {kind: fold.copy() for kind, fold in self.folds.items()}
+        for fold in folds.values():
+            for code in range(len(self.classes)):
+                members = ~doubtful & (self.codes == code)
+                if len(np.unique(fold[members])) == 1:
+                    fold[members] = -1
+        return replace(self, folds=folds, trusted=~doubtful)
+
     def left_out(self) -> Iterator[NDArray[np.bool_]]:
-        """Yield the mask (y, x) of the trusted pixels in each random fold."""
+        """Yield the mask (y, x) of the pixels in each random fold, trusted or not."""
         for number in range(self.n_folds("random")):
-            mask = np.zeros(self.shape, dtype=bool)
-            mask[self.places] = self.trusted & (self.folds["random"] == number)
-            yield mask
+            yield self._mask(self.folds["random"] == number)
+
+    def doubted(self) -> NDArray[np.bool_]:
+        """Return the mask (y, x) of the pixels that are not trusted."""
+        return self._mask(~self.trusted)
+
+    def _mask(self, pixels: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        mask = np.zeros(self.shape, dtype=bool)
+        mask[self.places] = pixels
+        return mask
 
     def seeds(self, window: Window, folds: Sequence[int | None]) -> NDArray[np.int16]:
         """Return 1 + the class number at each training pixel of a block, 0 elsewhere.

@@ -18,7 +18,7 @@ from scipy.special import softmax
 
 from hsreject.classify.pool import best_temperature, brier_scores, floored_log
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.schema import CANDIDATE, CATEGORY
+from hsreject.schema import CANDIDATE, CATEGORY, DOUBTED
 from hsreject.splits.polygons import CLUMPED, clump_size, polygon_numbers
 
 if TYPE_CHECKING:
@@ -59,9 +59,10 @@ def tune(
     total = len(contexts) * _N_FOLDS
     progress("tuning", 0, total)
     for probability, left_out in model.held_out_proba(cube, train, n_folds=_N_FOLDS):
+        trusted = left_out & ~np.asarray(probability.coords.get(DOUBTED, False))
         for context, of_folds in zip(contexts, pixels, strict=True):
             field = probability if context is None else context.solve(probability).hidden_field
-            of_folds.append(_scored(field, train, left_out, counts))
+            of_folds.append(_scored(field, train, trusted, counts))
             progress("tuning", sum(map(len, pixels)), total)
     rows = [(w, *_scores(folds)) for w, folds in zip(plan.weights, pixels, strict=True)]
     rows.sort(key=lambda row: row[1])
@@ -94,7 +95,7 @@ def _scored(
 
 def _scores(folds: Sequence[Pixels]) -> tuple[float, float, float]:
     """Return Brier score, temperature and accuracy over the pixels left out of all folds."""
-    if not folds:  # a single pixel per class: nothing can be left out, and all candidates are equal
+    if not any(len(weight) for *_, weight in folds):  # nothing was left out: all are equal
         return np.nan, 1.0, np.nan
     field, numbers, weight = (np.concatenate(parts) for parts in zip(*folds, strict=True))
     fold = np.repeat(np.arange(len(folds)), [len(of_fold) for _, of_fold, _ in folds])

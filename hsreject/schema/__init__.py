@@ -12,6 +12,7 @@ from hsreject.schema.dims import (
     CONFIDENCE_CLASS,
     CUBE_DIMS,
     DECISION,
+    DOUBTED,
     FIELD_DIMS,
     FWHM,
     GOOD_BAND,

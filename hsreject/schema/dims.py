@@ -68,6 +68,9 @@ LEVEL_CONFIDENCE = "level_confidence"
 CALIBRATED = "calibrated"
 """Attribute of a probability that was calibrated on held-out pixels."""
 
+DOUBTED = "doubted"
+"""Coordinate (y, x) of a held-out probability: training labels that its model does not trust."""
+
 NO_REFERENCE = 0
 REJECTED = 0
 

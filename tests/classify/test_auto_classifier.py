@@ -5,6 +5,8 @@ import warnings
 import numpy as np
 import pytest
 import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.linalg import eigh
 from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -13,6 +15,7 @@ from threadpoolctl import threadpool_limits
 import hsreject as hr
 from hsreject import schema
 from hsreject.classify.candidates import TwoExperts
+from hsreject.classify.training_pixels import Training
 from hsreject.errors import (
     EmptyClassWarning,
     FewPolygonsWarning,
@@ -328,3 +331,50 @@ def test_seeds_that_everything_around_contradicts_are_overruled() -> None:
         wrong.values.flat[place] = rng.choice(others)
     label = hr.AutoClassifier().fit_predict_proba(cube, wrong).idxmax("category").values
     assert np.mean(label.flat[places] == train.values.flat[places]) > 0.5
+
+
+@pytest.mark.parametrize("seed", [3, 7])  # the pool doubts one label of a class of two or three
+def test_held_out_maps_keep_a_class_of_which_a_label_is_doubted(seed) -> None:
+    cube, labels = hr.synthetic_scene(rows=24, columns=24, n_classes=4, n_bands=8, seed=3)
+    train, _ = hr.sample_per_class(labels, 14, seed=seed)
+    rng = np.random.default_rng(seed)
+    for value, size in ((1, 3), (2, 2)):
+        places = rng.permutation(np.flatnonzero(train.values == value))
+        train.values.flat[places[size - 1 :]] = 0
+        train.values.flat[rng.choice(np.flatnonzero(labels.values > 2))] = value  # wrong
+    used = (train.values > 0) & schema.valid_pixels(cube).values
+    times = np.zeros(train.shape, dtype=int)
+    for probability, left_out in hr.AutoClassifier().held_out_proba(cube, train):
+        assert list(probability.category) == [1, 2, 3, 4]
+        times += left_out
+    doubted = probability.doubted.values
+    assert doubted.any()
+    assert (times[doubted] == 1).all()  # given, and marked
+    assert times.max() == 1
+    trusted = np.bincount(train.values[used & ~doubted], minlength=5)
+    # the last label of a class that is trusted is in every map
+    np.testing.assert_array_equal(times[used] == 0, (~doubted & (trusted[train.values] == 1))[used])
+
+
+@given(st.data())
+@settings(max_examples=50, deadline=None, derandomize=True)
+def test_every_class_keeps_a_trusted_label_outside_every_fold(data) -> None:
+    counts = data.draw(st.lists(st.integers(1, 5), min_size=2, max_size=5), label="pixels of class")
+    values = np.repeat(np.arange(1, len(counts) + 1), counts)
+    labels = xr.DataArray(values[None, ::-1].copy(), dims=schema.MAP_DIMS)
+    n_folds = data.draw(st.integers(2, 5), label="folds")
+    training = Training.of(labels, np.arange(values.size), n_folds=n_folds)
+    doubts = data.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values)))
+    doubtful = np.array(doubts)
+    for code in range(len(counts)):  # of a class that would be lost, none is doubted
+        if doubtful[training.codes == code].all():
+            doubtful[training.codes == code] = False
+    rest = training.without(doubtful)
+    for kind in rest.folds:
+        for number in [None, *range(rest.n_folds(kind))]:
+            learned = rest.codes[rest.outside(kind, number)]
+            assert set(learned) == set(range(len(counts)))
+    given_once = np.sum([*rest.left_out(), np.zeros(labels.shape, dtype=int)], axis=0)
+    was_given = np.sum([*training.left_out(), np.zeros(labels.shape, dtype=int)], axis=0)
+    doubted = rest.doubted()
+    np.testing.assert_array_equal(given_once[doubted], was_given[doubted])

@@ -139,3 +139,22 @@ def test_a_run_takes_the_best_weight_and_shows_the_others(tmp_path) -> None:
     again = hr.run(fixed, out=tmp_path / "out", overwrite=True)
     np.testing.assert_array_equal(result["label"].values, again["label"].values)
     assert not (tmp_path / "out" / "tuning.csv").exists()  # this run has tried nothing
+
+
+def test_labels_that_the_pool_doubts_score_nothing() -> None:
+    cube, labels = hr.synthetic_scene(rows=24, columns=24, n_classes=4, n_bands=8, seed=3)
+    train, _ = hr.sample_per_class(labels, 14, seed=3)
+    rng = np.random.default_rng(3)
+    for value, size in ((1, 3), (2, 2)):  # small classes, each with a wrong label
+        places = rng.permutation(np.flatnonzero(train.values == value))
+        train.values.flat[places[size - 1 :]] = 0
+        train.values.flat[rng.choice(np.flatnonzero(labels.values > 2))] = value
+    table = tried((cube, train, labels), [0.0], classifier="auto", features=[])
+    right, n_doubted = [], 0
+    for probability, left_out in hr.AutoClassifier().held_out_proba(cube, train):
+        trusted = left_out & ~probability.doubted.values
+        n_doubted += (left_out & ~trusted).sum()
+        found = probability.fillna(0).idxmax("category").values
+        right.append((found == train.values)[trusted])
+    assert n_doubted > 0
+    assert float(table["accuracy"][0]) == np.concatenate(right).mean()
