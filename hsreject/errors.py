@@ -14,16 +14,19 @@ _URL = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+# The hidden folder that an archive is unpacked into, up to the name of the archive.
+_UNPACKED = re.compile(r"""(?:[a-z]:)?[/\\][^\s'"(]*\.partial\.unpacked\.\w+[/\\]""", re.IGNORECASE)
 
 
 def shown(source: str | os.PathLike[str]) -> str:
     """Return a path, or a text that names some, as people may see it.
 
     User, password and query of a URL stay out: passwords and signatures do not belong into results,
-    which are passed on. Control characters, which names in files may hold, become spaces: they
-    would steer a terminal. Readers use the path itself.
+    which are passed on. So does the folder that an archive is unpacked into. Control characters,
+    which names in files may hold, become spaces: they would steer a terminal. Readers use the path
+    itself.
     """
-    text = _URL.sub(r"\1\2", str(source))
+    text = _UNPACKED.sub("", _URL.sub(r"\1\2", str(source)))
     return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
 
 

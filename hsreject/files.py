@@ -121,16 +121,24 @@ def hidden_folder(folder: Path, name: str) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _remove_leftovers(folder: Path) -> None:
-    """Remove the hidden folders that killed processes have left behind in `folder`.
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Remove the hidden folders that killed processes have left behind, those for `name` or all.
 
-    A living process holds a lock on its own. Finished parts of a result stay, so that the work can
-    go on, unless the result has been completed since: then their process was killed at the end.
+    A living process holds a lock on its own.
     """
-    for left in folder.glob(f"{PARTIAL}*"):
+    for left in folder.glob(f"{PARTIAL}{name}*"):
         with suppress(OSError), alone_in(left) as certain:
             if certain and not _is_new(left):
                 shutil.rmtree(left, ignore_errors=True)
+
+
+def _remove_all_leftovers(folder: Path) -> None:
+    """Remove what killed processes have left behind in the folder of a result.
+
+    Finished parts stay, so that the work can go on, unless the result has been completed since:
+    then their process was killed at the end.
+    """
+    remove_leftovers(folder)
     parts = list(folder.glob(f"{UNFINISHED}*"))
     if parts and (folder / MANIFEST).is_file() and INCOMPLETE not in _listed(folder):
         completed = (folder / MANIFEST).stat().st_mtime_ns
@@ -153,7 +161,7 @@ def check_target(path: Path, *, side_files: Sequence[str] = (), overwrite: bool)
         raise FileError(f"Cannot write {path}: it is a folder. Give the name of a file.")
     if not os.access(path.parent, os.W_OK):
         raise FileError(f"Cannot write {path}: the folder {path.parent} may not be written to.")
-    _remove_leftovers(path.parent)
+    _remove_all_leftovers(path.parent)
     family = [path, *(path.with_name(name) for name in side_files)]
     _check_free(family, overwrite=overwrite)
 
@@ -214,7 +222,7 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
     if not os.access(there, os.W_OK | os.X_OK):
         raise FileError(f"Cannot write into the folder {folder}: {there} may not be written to.")
     if folder.is_dir():
-        _remove_leftovers(folder)
+        _remove_all_leftovers(folder)
     if not overwrite and folder.is_dir() and not (is_empty(folder) or _was_cut_short(folder)):
         raise FileError(
             f"The folder {folder} is not empty. Choose another one, or allow overwriting "
@@ -303,7 +311,7 @@ def alone_in(folder: Path) -> Iterator[bool]:
         return
     import fcntl  # noqa: PLC0415
 
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

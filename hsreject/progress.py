@@ -51,7 +51,7 @@ _READING: ContextVar[ProgressCallback] = ContextVar("progress of reading", defau
 
 @contextmanager
 def reporting_reads(progress: ProgressCallback) -> Iterator[None]:
-    """Report the pixels that are read inside the block, no matter which code opens the scenes.
+    """Report what is unpacked and read inside the block, no matter which code opens the scenes.
 
     Any function that a configuration names may open a scene, so the callback is not passed down but
     kept for the block.
@@ -66,3 +66,9 @@ def reporting_reads(progress: ProgressCallback) -> Iterator[None]:
 def report_read(done: float, total: float) -> None:
     """Report how many rows of a scene have been read, if that was asked for."""
     _READING.get()("reading pixels", done, total)
+
+
+def report_unpacked(done: float, total: float) -> None:
+    """Report how many bytes of an archive have been unpacked, if that was asked for."""
+    size = f"{total / 1e9:.1f} GB" if total >= 1e8 else f"{total / 1e6:.1f} MB"
+    _READING.get()(f"unpacking {size}", done, total)

@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from hsreject.errors import shown
-from hsreject.progress import ProgressCallback
+from hsreject.progress import ProgressCallback, reporting_reads
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -68,8 +68,9 @@ def print_table(
 def progress_on(console: Console | None = None, *, log: bool = True) -> Iterator[ProgressCallback]:
     """Yield the callback that shows progress: a live line per stage on a terminal, or a log.
 
-    It is shown on `console`, by default on standard error; short work needs no `log`. The callback
-    also ends the work if Ctrl-C was pressed and Python dropped it.
+    It is shown on `console`, by default on standard error; short work needs no `log`. What is read
+    and unpacked inside the block is shown, too. The callback also ends the work if Ctrl-C was
+    pressed and Python dropped it.
     """
     console = console or Console(stderr=True)
     console.quiet = not (log or console.is_terminal)
@@ -82,7 +83,8 @@ def progress_on(console: Console | None = None, *, log: bool = True) -> Iterator
             check()
             show(stage, done, total)
 
-        yield progress
+        with reporting_reads(progress):
+            yield progress
 
 
 @contextmanager

@@ -164,7 +164,6 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
     from hsreject.evaluation.evaluation import as_dataset, training_warnings
     from hsreject.io.maps import open_maps
     from hsreject.io.scene import open_scene
-    from hsreject.progress import reporting_reads
     from hsreject.report.explorer import write_explorer
 
     systems = {}
@@ -176,7 +175,7 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
         if "reference" in maps:
             training_warnings(label, maps["label"], maps["reference"].values.nonzero())
         systems[system] = as_dataset(maps)
-    with progress_on() as progress, reporting_reads(progress):
+    with progress_on() as progress:
         page = write_explorer(
             systems,
             out,

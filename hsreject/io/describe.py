@@ -21,7 +21,7 @@ from hsreject.io.maps import open_map
 from hsreject.io.rasters.raster import raster_info, read_pixels
 from hsreject.io.remote import existing_scene
 from hsreject.io.scene import file_kind, open_scene
-from hsreject.progress import ProgressCallback, counting_tasks, no_progress
+from hsreject.progress import ProgressCallback, counting_tasks, no_progress, reporting_reads
 from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
@@ -89,7 +89,8 @@ def describe(
     ...     dict(describe(path).rows)["Size"]
     '4 rows x 4 columns x 30 bands'
     """
-    file = existing_scene(path)
+    with reporting_reads(progress):
+        file = existing_scene(path)
     with reading(file):
         kind = file_kind(file)
         if kind is Kind.VECTOR:

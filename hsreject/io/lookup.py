@@ -23,7 +23,7 @@ from hsreject import schema
 from hsreject.errors import FileError, shown
 from hsreject.io.arrays import open_hdf5
 from hsreject.io.grid import Grid
-from hsreject.io.remote import as_path, existing_scene
+from hsreject.io.remote import RemotePath, as_path, existing_scene
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +84,8 @@ class LookupTable:
 
     def attach(self, array: xr.DataArray) -> xr.DataArray:
         """Return an image of these rows and columns with what leads back to the table."""
-        name = shown(self.path)
+        # of a file on disk, another process can find it by its path
+        name = shown(self.path) if isinstance(self.path, RemotePath) else str(self.path)
         _ADDRESSES[name] = self.path
         stated = {
             "path": name,

@@ -9,24 +9,20 @@ from __future__ import annotations
 
 import os
 import re
-import tarfile
 from collections.abc import Callable, Iterator
-from functools import cache
 from io import BufferedReader
 from os import PathLike, stat_result
 from pathlib import Path
-from tarfile import is_tarfile
-from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 from uuid import uuid4
-from zipfile import ZipFile, is_zipfile
 from zlib import crc32
 
 from hsreject.errors import FileError
-from hsreject.files import check_space, existing, reading
+from hsreject.files import existing, reading
+from hsreject.io.packed_scenes import is_archive, scene_in, unpacked
 
 _URL = re.compile(r"(https?|s3):/+", re.IGNORECASE)
 _BLOCK = 2**18  # bytes that are asked for at least
@@ -36,17 +32,6 @@ _REFUSED = {
     403: "the server does not let you read it (403). Ask for access, or check the address.",
     **{n: f"the server has a problem ({n}). Try again later." for n in (500, 502, 503, 504)},
 }
-_PACKED = {".zip", ".tar", ".tgz", ".gz"}
-_SCENES = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"ENMAP.*METADATA\.XML|DESIS.*SPECTRAL_IMAGE\.TIFF?",
-        r"(?!.*(?:_MASK_|UNCERT|_OBS_)).*\.(?:nc4?|he5|h5|hdf5?)",
-        r"(?!.*QL_).*\.(?:tiff?|hdr|img|jp2)",
-        r".*\.(?:mat|npy)",
-    )
-)
-"""What the scene of a folder is called, the likeliest first."""
 _METADATA = ("zarr.json", ".zmetadata", ".zgroup", ".zarray")  # one makes a folder a Zarr store
 
 
@@ -75,43 +60,13 @@ def existing_scene(source: str | PathLike[str]) -> Path:
     elif isinstance(path, RemotePath):
         path.check()
     elif os.path.isdir(path):  # noqa: PTH112 (of a name that is too long it says no)
-        return _scene_in(path, path)
+        return scene_in(path, path)
     else:
         path = existing(path)
-        if path.suffix.lower() in _PACKED:
-            with reading(path):
-                if is_zipfile(path) or is_tarfile(path):
-                    folder = _unpacked(path.absolute(), state_of(path)).name
-                    return _scene_in(Path(folder), path)
+        with reading(path):
+            if is_archive(path):
+                return scene_in(unpacked(path.absolute(), state_of(path)), path)
     return path
-
-
-def _scene_in(folder: Path, source: Path) -> Path:
-    """Return the only scene in a folder, or in those inside of it."""
-    files = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.name[0] != "."]
-    for pattern in _SCENES:  # products before plain rasters, which may be their parts
-        fitting = [file for file in files if pattern.fullmatch(file.name)]
-        if len(fitting) == 1:
-            return fitting[0]
-        if fitting:
-            names = ", ".join(file.relative_to(folder).as_posix() for file in fitting[:5])
-            raise FileError(f"{source} holds {len(fitting)} scenes: {names}. Give one of them.")
-    raise FileError(f"{source} is a folder or an archive without a scene in it. Give the scene.")
-
-
-@cache
-def _unpacked(path: Path, _state: tuple[int, int]) -> TemporaryDirectory[str]:
-    """Unpack an archive into a folder that lives as long as the process."""
-    folder = TemporaryDirectory(prefix="hsreject-", ignore_cleanup_errors=True)
-    if is_zipfile(path):
-        with ZipFile(path) as packed:
-            check_space(Path(folder.name), sum(entry.file_size for entry in packed.infolist()))
-            packed.extractall(folder.name)  # noqa: S202  zipfile keeps names inside
-    else:
-        with tarfile.open(path) as packed:
-            check_space(Path(folder.name), sum(entry.size for entry in packed.getmembers()))
-            packed.extractall(folder.name, filter="data")
-    return folder
 
 
 def is_store(path: Path) -> bool:

@@ -1,7 +1,6 @@
 """What users bring that is right, or wrong in a way that deserves one sentence."""
 
 import os
-import shutil
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -23,8 +22,6 @@ from tests.io.products.writers import (
     reflectance,
     write_aviris,
     write_emit,
-    write_emit_mask,
-    write_enmap,
 )
 from tests.io.web_server import serving
 from tests.io.writers import UTM, random_cube, write_with_gdal
@@ -135,40 +132,6 @@ def test_class_values_of_a_thousand_and_classes_without_a_name_come_back(tmp_pat
     for back in (hr.open_map(tmp_path / "a.tif"), hr.open_labels(tmp_path / "a.tif")):
         np.testing.assert_array_equal(back.values, values)
         assert hr.schema.class_table(back).values == (1, 1000, 4095)
-
-
-# Folders and archives, as downloads come.
-
-
-@pytest.mark.parametrize("ending", ["", "zip", "gztar"])
-@pytest.mark.parametrize("product", ["EnMAP", "EMIT", "GeoTIFF"])
-def test_a_product_in_its_folder_or_its_archive(tmp_path: Path, product: str, ending: str) -> None:
-    folder = tmp_path / "download" / "scene"
-    folder.mkdir(parents=True)
-    counts = random_cube("int16", (4, 6, 5))
-    if product == "EnMAP":
-        path, _ = write_enmap(folder, counts, masks={"CLOUD": counts[0] > 60})
-    elif product == "EMIT":
-        path = write_emit(folder / "EMIT_L2A_RFL_001.nc", reflectance())
-        write_emit_mask(folder / "EMIT_L2A_MASK_001.nc", np.ones((1, 5, 4)), ["Cloud flag"])
-    else:
-        path = write_with_gdal(folder / "a.tif", counts)
-    expected = hr.open_scene(path, masks=False).values
-    given = folder.parent
-    if ending:
-        given = Path(shutil.make_archive(str(tmp_path / "packed"), ending, folder.parent))
-    for chunks in (None, {"y": 2}):
-        found = hr.open_scene(given, masks=False, chunks=chunks).values
-        np.testing.assert_array_equal(found, expected)
-
-
-def test_a_folder_of_several_scenes_is_asked_about(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="without a scene"):
-        hr.open_scene(tmp_path)
-    for name in ("a.tif", "b.tif"):
-        write_with_gdal(tmp_path / name, random_cube("int16", (4, 6, 5)))
-    with pytest.raises(FileError, match=r"a\.tif, b\.tif"):
-        hr.open_scene(tmp_path)
 
 
 # Virtual rasters of strangers.
