@@ -33,7 +33,6 @@ from hsreject.certification.frame import (
     Regions,
     Stack,
     labels_of,
-    map_id,
     node_of,
     percent,
     ranking_of,
@@ -55,6 +54,7 @@ from hsreject.registry import check_number
 from hsreject.rejection.hierarchical import answer_map
 from hsreject.rejection.rejector import rejection_maps
 from hsreject.schema import LABEL_WITH_REJECTION, REJECTED
+from hsreject.schema.label_maps import map_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -24,12 +24,13 @@ from hsreject.certification.climb import (
     least_points,
     next_batch,
 )
-from hsreject.certification.frame import NODATA, Frame, map_id, percent
+from hsreject.certification.frame import NODATA, Frame, percent
 from hsreject.certification.sample import CLIMB, EACH, RANDOM, STRATIFIED, TOGETHER, Design, Sample
 from hsreject.errors import InputError
 from hsreject.measures.curve import counts_of
 from hsreject.registry import check_choice, check_count, check_number
 from hsreject.schema import as_map
+from hsreject.schema.label_maps import map_id
 from hsreject.splits.draws import random_keys
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,10 @@ from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.rejection.hierarchical import ANSWER_PROBABILITY
 from hsreject.rejection.rejector import LABEL_PROBABILITY
-from hsreject.schema import CATEGORY, LEVEL, LEVEL_CONFIDENCE, REJECTED, Y, nodata_label
+from hsreject.schema import CATEGORY, LEVEL, LEVEL_CONFIDENCE, REJECTED, nodata_label
 from hsreject.schema.class_tree import GROUPS_ATTRIBUTE, ClassTree, rows_of
 from hsreject.schema.classes import ClassTable
+from hsreject.schema.label_maps import map_id
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,8 +27,6 @@ COVERAGES = np.arange(2, 101, 2) / 100
 on average, with steps of 5 % hardly more."""
 CLASS_COVERAGES = np.arange(1, 21) / 20
 """The regions of a class, as shares of its pixels."""
-
-_ROWS = 512  # of a map, read at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,27 +268,6 @@ def labels_of(label: xr.DataArray | NDArray[Any], *, name: str = "label") -> xr.
         raise InputError(f"{name} has no pixel with data.")
     classes = ClassTable.from_attrs(on_grid.attrs) or ClassTable.plain(sorted(values - {REJECTED}))
     return on_grid.copy(data=labels).assign_attrs({"_FillValue": NODATA, **classes.to_attrs()})
-
-
-def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:
-    """Return 16 hexadecimal digits that identify a label map, or a ranking.
-
-    They do not depend on the type that numbers are stored in, nor on chunks: a map in memory and
-    the same one in a file agree. A lazy map is read some rows at a time.
-    """
-    digest, missing = hashlib.sha256(f"{label.shape}".encode()), schema.nodata_values(label)
-    if confidence is not None:
-        digest.update(str(confidence.attrs.get(GROUPS_ATTRIBUTE, "")).encode())
-    for start in range(0, label.sizes[Y], _ROWS):
-        rows = {Y: slice(start, start + _ROWS)}
-        values = np.asarray(label.isel(rows).values)
-        labels = schema.canonical_labels(values, nodata=missing, dtype=np.uint16)
-        digest.update(labels.astype("<u2").tobytes())
-        if confidence is not None:
-            numbers = np.asarray(confidence.isel(rows).values, dtype="<f8") + 0.0  # not -0.0
-            unranked = (labels == NODATA) | (labels == REJECTED)
-            digest.update(np.where(unranked, 0.0, numbers).tobytes())
-    return digest.hexdigest()[:16]
 
 
 def excluded_pixels(

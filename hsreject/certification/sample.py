@@ -21,7 +21,7 @@ import xarray as xr
 from rasterio.crs import CRS
 from rasterio.warp import transform as transform_coordinates
 
-from hsreject.certification.frame import NODATA, labels_of, map_id
+from hsreject.certification.frame import NODATA, labels_of
 from hsreject.errors import FileError, GuessWarning, HsrejectWarning, InputError
 from hsreject.files import existing, replacing
 from hsreject.io.grid import Grid, transformed
@@ -39,6 +39,7 @@ from hsreject.io.vectors.vector import (
 from hsreject.registry import nearest
 from hsreject.schema import NO_REFERENCE, as_label_map, check_same_grid, class_table
 from hsreject.schema.classes import ClassTable
+from hsreject.schema.label_maps import map_id
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,7 +79,7 @@ class Design:
     n_points: int  # drawn; of a climb, the labels that one is ready to make
     n_pixels: int  # of the map that could be drawn: those with data that were not excluded
     seed: int
-    map_id: str  # of the label map, see :func:`hsreject.certification.frame.map_id`
+    map_id: str  # of the label map, see :func:`hsreject.schema.label_maps.map_id`
     looks: tuple[int, ...] = ()  # of a random sample: after how many labels one may certify
     ranking_id: str = ""  # of a climb: tells labels, confidences and exclusions from any other
     max_error: float = 0.0

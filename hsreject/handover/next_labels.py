@@ -15,7 +15,7 @@ from scipy import ndimage
 from scipy.spatial import cKDTree
 
 from hsreject import schema
-from hsreject.certification.frame import NODATA, excluded_pixels, map_id
+from hsreject.certification.frame import NODATA, excluded_pixels
 from hsreject.certification.sample import CHOSEN, Design, Sample
 from hsreject.errors import InputError
 from hsreject.handover.filled_map import NO_DATA, PROBABILITY
@@ -26,6 +26,7 @@ from hsreject.registry import check_count
 from hsreject.rejection.rejector import REJECTED_FLAG, UNKNOWN_FLAG
 from hsreject.schema import NO_REFERENCE, REJECTED, X, Y, as_map, class_table
 from hsreject.schema.classes import ClassTable
+from hsreject.schema.label_maps import map_id
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

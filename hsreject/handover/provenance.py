@@ -15,7 +15,6 @@ from rasterio.warp import transform_bounds
 from shapely.geometry import box, mapping
 
 from hsreject import __version__
-from hsreject.certification.frame import map_id
 from hsreject.evaluation.confidence_classes import CONFIDENCE_CLASSES
 from hsreject.files import replacing
 from hsreject.handover.filled_map import PERCENT
@@ -24,6 +23,7 @@ from hsreject.rejection.rejector import FLAGS
 from hsreject.schema import CONFIDENCE_CLASS, NO_REFERENCE_MEANING, class_table
 from hsreject.schema.class_tree import ClassTree
 from hsreject.schema.classes import ClassTable
+from hsreject.schema.label_maps import map_id
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ import tomli_w
 import xarray as xr
 
 from hsreject import __version__
-from hsreject.certification.frame import labels_of, map_id
+from hsreject.certification.frame import labels_of
 from hsreject.certification.sample import given_sample
 from hsreject.errors import InputError
 from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD, Goal
@@ -22,6 +22,7 @@ from hsreject.rejection.rejector import UNKNOWN_FLAG
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import BAND, LEVEL_CONFIDENCE, MAP_DIMS, REJECTION_COST, X, Y, class_table
 from hsreject.schema.class_tree import ClassTree, rows_of
+from hsreject.schema.label_maps import map_id
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import HsrejectError, InputError
+from hsreject.schema.class_tree import GROUPS_ATTRIBUTE
 from hsreject.schema.classes import ClassTable
 from hsreject.schema.dims import (
     CATEGORY,
@@ -18,6 +20,7 @@ from hsreject.schema.dims import (
     MAP_DIMS,
     NO_REFERENCE,
     NO_REFERENCE_MEANING,
+    REJECTED,
     ZERO_MEANING,
     as_map,
     category_labels,
@@ -28,6 +31,8 @@ from hsreject.schema.dims import (
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
+
+_ROWS = 512  # of a map, read at once
 
 
 def label_dtype(largest: int) -> np.dtype[Any]:
@@ -198,3 +203,24 @@ def class_table(array: xr.DataArray) -> ClassTable:
     values = np.unique(np.asarray(array.values))
     without_class = {NO_REFERENCE, fill_value(array)}
     return ClassTable.plain([int(value) for value in values if value not in without_class])
+
+
+def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:
+    """Return 16 hexadecimal digits that identify a label map, or a ranking.
+
+    They do not depend on the type that numbers are stored in, nor on chunks: a map in memory and
+    the same one in a file agree. A lazy map is read some rows at a time.
+    """
+    digest, missing = hashlib.sha256(f"{label.shape}".encode()), nodata_values(label)
+    if confidence is not None:
+        digest.update(str(confidence.attrs.get(GROUPS_ATTRIBUTE, "")).encode())
+    for start in range(0, len(label), _ROWS):
+        rows = {label.dims[0]: slice(start, start + _ROWS)}
+        values = np.asarray(label.isel(rows).values)
+        labels = canonical_labels(values, nodata=missing, dtype=np.uint16)
+        digest.update(labels.astype("<u2").tobytes())
+        if confidence is not None:
+            numbers = np.asarray(confidence.isel(rows).values, dtype="<f8") + 0.0  # not -0.0
+            unranked = (labels == nodata_label(np.uint16)) | (labels == REJECTED)
+            digest.update(np.where(unranked, 0.0, numbers).tobytes())
+    return digest.hexdigest()[:16]
