@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,9 @@ _SAME_PIXEL = 1e-3
 # Areas of pixels are nominal where the map scale is as true as the first of these, and one for a
 # row where they differ by less than the second.
 _TRUE_TO_SCALE, _SAME_AREA = 0.01, 1e-7
+# Attributes of which rioxarray takes a reference system, and how addresses and paths begin.
+_SYSTEM_TEXTS = ("crs_wkt", "spatial_ref", "crs")
+_ADDRESS = re.compile(r"\s*(?:[a-z][\w+.-]*:/|[a-z]:\\|[/\\.~])", re.IGNORECASE)
 # What rioxarray calls the coordinates of a rotated grid.
 _ROTATED_X, _ROTATED_Y = "xc", "yc"
 
@@ -260,6 +264,11 @@ def same_crs(first: CRS, second: CRS) -> bool:
     """Tell whether two reference systems are one, whether or not both carry the EPSG code."""
     code = first.to_epsg()
     return bool(first == second) or (code is not None and code == second.to_epsg())
+
+
+def names_system_elsewhere(attrs: Mapping[Any, Any]) -> bool:
+    """Tell whether attributes give an address or a path as reference system: GDAL follows them."""
+    return any(_ADDRESS.match(str(attrs.get(name, ""))) for name in _SYSTEM_TEXTS)
 
 
 def crs_name(crs: CRS | None) -> str:

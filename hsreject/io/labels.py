@@ -324,7 +324,7 @@ def stated_classes(info: RasterInfo, *, nodata: float | None = None) -> StatedCl
     GDAL has them in many forms (ENVI `class names`, GeoTIFF category names, attribute tables), but
     writes all of them in the same words into a virtual raster: that is what is read here.
     """
-    virtual = virtual_raster(info.name, info.driver)
+    virtual = virtual_raster(info.name, info.driver, online=info.online)
     root = ET.fromstring(virtual)  # noqa: S314  by GDAL
     listed = root.iterfind(f"{_BAND}/CategoryNames/Category")
     names = dict(enumerate(element.text or "" for element in listed)) or _attribute_table(root)

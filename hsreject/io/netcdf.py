@@ -18,7 +18,7 @@ from hsreject import schema
 from hsreject.errors import FileError, InputError
 from hsreject.files import existing, reading, replacing
 from hsreject.io.arrays import check_claim, check_hdf5, unread
-from hsreject.io.grid import Grid
+from hsreject.io.grid import Grid, names_system_elsewhere
 
 _GRID_MAPPING = "spatial_ref"
 _AS_STORED: dict[str, Any] = {
@@ -241,6 +241,11 @@ def _as_written(stored: xr.Dataset, path: Path) -> xr.Dataset:
                 "write it. Open it with xarray.open_dataset."
             )
     for name, variable in stored.variables.items():
+        if names_system_elsewhere(variable.attrs):
+            raise FileError(
+                f"'{name}' in {path} gives an address or a path as reference system, which is not "
+                "followed: hsreject did not write it. Open it with xarray.open_dataset."
+            )
         if name not in stored.indexes:
             values = unread(variable, path)
             stored[name] = variable.dims, values, variable.attrs, variable.encoding

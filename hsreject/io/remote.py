@@ -27,6 +27,11 @@ from hsreject.io.packed_scenes import is_archive, scene_in, unpacked
 _URL = re.compile(r"(https?|s3):/+", re.IGNORECASE)
 _BLOCK = 2**18  # bytes that are asked for at least
 SILENCE = 60  # seconds: how long a server may say nothing
+OFFLINE = {
+    "CPL_VSIL_CURL_ALLOWED_FILENAME": "none",  # what GDAL reads in parts, such as /vsicurl
+    **dict.fromkeys(("GDAL_HTTP_PROXY", "GDAL_HTTPS_PROXY"), "127.0.0.1:1"),  # nobody answers there
+}
+"""Settings under which GDAL asks no server."""
 _REFUSED = {
     401: "the server asks for a login (401). Put name and password into ~/.netrc.",
     403: "the server does not let you read it (403). Ask for access, or check the address.",

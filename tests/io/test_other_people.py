@@ -1,6 +1,7 @@
 """What users bring that is right, or wrong in a way that deserves one sentence."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -22,9 +23,10 @@ from tests.io.products.writers import (
     reflectance,
     write_aviris,
     write_emit,
+    write_neon,
 )
 from tests.io.web_server import serving
-from tests.io.writers import UTM, random_cube, write_with_gdal
+from tests.io.writers import UTM, random_cube, write_envi, write_with_gdal
 
 LABEL = xr.DataArray(np.tile(np.array([1, 2], "uint8"), (6, 4)), dims=("y", "x"))
 
@@ -211,6 +213,83 @@ def test_a_virtual_raster_hides_no_name_from_us_that_gdal_reads(
             open_(path)
 
 
+def envi_header(n_bytes: int) -> str:
+    return (
+        f"ENVI\nsamples = {n_bytes}\nlines = 1\nbands = 1\ndata type = 1\n"
+        "interleave = bsq\nbyte order = 0\n"
+    )
+
+
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+@pytest.mark.parametrize("name", ["part", "part.img"])
+@pytest.mark.parametrize(
+    ("before", "header"),
+    [
+        ("", envi_header),
+        ("\n ", envi_header),
+        ("<!-- pixels -->", envi_header),
+        ("\ufeff", envi_header),
+        ("\x89PNG", envi_header),
+        ("EHFA_HEADER_TAG", envi_header),
+        ("", lambda _: ""),
+        ("", lambda _: "nrows 4\n"),
+        ("", lambda n: envi_header(n - 1)),
+    ],
+)
+def test_a_virtual_raster_in_disguise_is_not_plain(
+    tmp_path: Path, name: str, before: str, header
+) -> None:
+    folder = tmp_path / "sent"
+    folder.mkdir()
+    secret = write_with_gdal(tmp_path / "secret.tif", random_cube("uint8", (1, 4, 5)))
+    inner = virtual(folder / name, str(secret), relative=0)
+    content = (before + inner.read_text()).encode("utf-8" if before == "\ufeff" else "latin-1")
+    inner.write_bytes(content)
+    (folder / "part.hdr").write_text(header(len(content)))
+    path = virtual(folder / "a.vrt", name)
+    with rasterio.open(path) as gdal:  # which reads the secret
+        assert gdal.read(1).shape == (4, 5)
+    for open_ in (hr.open_scene, hr.describe, hr.open_labels, hr.open_map):
+        with pytest.raises(FileError, match="trust"):
+            open_(path)
+
+
+def test_a_virtual_raster_does_not_lead_elsewhere_by_hdf5(tmp_path: Path) -> None:
+    np.arange(20, dtype="uint8").tofile(tmp_path / "secret")
+    (tmp_path / "sent").mkdir()
+    with h5py.File(tmp_path / "sent" / "part.h5", "w") as file:
+        file.create_dataset("x", (4, 5), "u1", external=[(tmp_path / "secret", 0, 20)])
+    with pytest.raises(FileError, match="not followed"):
+        hr.open_scene(virtual(tmp_path / "sent" / "a.vrt", "part.h5"))
+
+
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+def test_a_mask_beside_a_raster_is_a_plain_one(tmp_path: Path) -> None:
+    values = random_cube("uint8", (1, 4, 5))
+    secret = write_with_gdal(tmp_path / "secret.tif", values)
+    path = write_with_gdal(tmp_path / "a.tif", values)
+    tag = "<Metadata><MDI key='INTERNAL_MASK_FLAGS_1'>2</MDI></Metadata>"
+    side = virtual(tmp_path / "a.tif.msk", str(secret), relative=0)
+    side.write_text(side.read_text().replace("</VRTDataset>", f"{tag}</VRTDataset>"))
+    with rasterio.open(path) as gdal:  # which reads the secret
+        np.testing.assert_array_equal(gdal.read_masks(1), values[0])
+    with pytest.raises(FileError, match=r"a\.tif\.msk is not a plain raster"):
+        hr.open_scene(path)
+    side.unlink()
+    with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=False), rasterio.open(path, "r+") as file:
+        file.write_mask(values[0] > 20)
+    assert side.is_file()
+    np.testing.assert_array_equal(np.isnan(hr.open_scene(path).values[0]), values[0] <= 20)
+
+
+@pytest.mark.parametrize("interleave", ["bsq", "bip"])
+def test_a_virtual_raster_over_raw_pixels(tmp_path: Path, interleave: str) -> None:
+    cube = random_cube("uint8", (3, 4, 5))
+    data = write_envi(tmp_path, cube, interleave=interleave)
+    path = virtual(tmp_path / "a.vrt", data.name)
+    np.testing.assert_array_equal(hr.open_scene(path).values, cube[:1])
+
+
 def test_a_virtual_raster_of_its_own_folder(tmp_path: Path) -> None:
     values = random_cube("uint8", (1, 4, 5))
     write_with_gdal(tmp_path / "part.tif", values)
@@ -298,6 +377,131 @@ def test_features_do_not_lead_to_other_files(tmp_path: Path, name: str, content:
         hr.describe(path)
     with pytest.raises(HsrejectError):  # a table is not read by GDAL there
         hr.open_sample(path, LABEL)
+
+
+# Files that ask servers.
+
+
+def n_asked(url: str) -> int:
+    with urlopen(f"{url}/asked") as answer:
+        return int(answer.read())
+
+
+def _overviews_beside(path: Path, url: str) -> Path:
+    write_with_gdal(path, random_cube("uint8", (1, 4, 5)))
+    path.with_name(f"{path.name}.aux.xml").write_text(
+        '<PAMDataset><Metadata domain="OVERVIEWS"><MDI key="OVERVIEW_FILE">'
+        f"{url}</MDI></Metadata></PAMDataset>"
+    )
+    return path
+
+
+def _overviews_in_tags(path: Path, url: str) -> Path:
+    write_with_gdal(path, random_cube("uint8", (1, 4, 5)))
+    with rasterio.open(path, "r+") as file:
+        file.update_tags(ns="OVERVIEWS", OVERVIEW_FILE=url)
+    return path
+
+
+def _linked_system(path: Path, url: str) -> Path:
+    path.write_text(
+        '{"type": "FeatureCollection", "crs": {"type": "link", "properties": {"href": '
+        f'"{url}", "type": "ogcwkt"}}}}, "features": [{{"type": "Feature", "properties": '
+        '{"class": 1}, "geometry": {"type": "Point", "coordinates": [1, 2]}}]}'
+    )
+    return path
+
+
+def _included_schema(path: Path, url: str) -> Path:
+    points = geopandas.GeoDataFrame({"class": [1]}, geometry=[shapely.Point(1, 2)], crs=4326)
+    points.to_file(path, driver="GML")
+    schema = path.with_suffix(".xsd")
+    first, mark, rest = schema.read_text().partition("<xs:import")
+    schema.write_text(f'{first}<xs:include schemaLocation="{url}"/>{mark}{rest}')
+    return path
+
+
+def _system_of_cube(path: Path, url: str) -> Path:
+    cube = xr.DataArray(
+        np.ones((3, 4, 5)),
+        {"y": np.arange(4.0), "x": np.arange(5.0), "crs": ((), 0, {"crs_wkt": url})},
+        ("band", "y", "x"),
+        name="cube",
+    )
+    cube.encoding["grid_mapping"] = "crs"
+    cube.to_netcdf(path, engine="h5netcdf")
+    return path
+
+
+def _by_gdal(path: Path) -> None:
+    with rasterio.open(path) as file:
+        file.overviews(1)
+
+
+def _by_rioxarray(path: Path) -> None:
+    xr.open_dataset(path, engine="h5netcdf", decode_coords="all")["cube"].rio.crs  # noqa: B018
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("name", "write", "form", "plainly"),
+    [
+        ("a.tif", _overviews_beside, "/vsicurl/{}", _by_gdal),
+        ("a.tif", _overviews_beside, "{}", _by_gdal),
+        ("a.tif", _overviews_in_tags, "/vsicurl/{}", _by_gdal),
+        ("a.tif", _overviews_in_tags, "{}", _by_gdal),
+        ("a.geojson", _linked_system, "{}", pyogrio.read_info),
+        ("a.gml", _included_schema, "{}", pyogrio.read_info),
+        ("a.nc", _system_of_cube, "{}", _by_rioxarray),
+    ],
+)
+def test_files_on_this_machine_ask_no_server(
+    tmp_path: Path, name: str, write, form: str, plainly
+) -> None:
+    with serving(tmp_path) as url:
+        path = write(tmp_path / name, form.format(f"{url}/good/{name}"))
+        for open_ in (
+            hr.describe,
+            hr.open_scene,
+            lambda path: hr.open_scene(path, chunks="auto").compute(),
+            lambda path: hr.open_labels(path, like=LABEL, attribute="class"),
+            lambda path: hr.open_dataset(path).load().close(),
+        ):
+            with suppress(HsrejectError):
+                open_(path)
+        assert n_asked(url) == 0
+        assert hr.describe(path)  # and it opens
+        with suppress(Exception):
+            plainly(path)
+        assert n_asked(url) > 0  # so others ask
+
+
+@pytest.mark.parametrize("open_", [hr.open_scene, hr.open_labels])
+def test_files_on_a_server_open_after_one_on_this_machine(tmp_path: Path, open_) -> None:
+    cube = random_cube("uint8", (1, 4, 5))
+    path = write_with_gdal(tmp_path / "a.tif", cube)
+    with serving(tmp_path) as url:
+        for place in (path, f"{url}/good/a.tif", path):
+            assert open_(place).size == 20
+        virtual(tmp_path / "a.vrt", f"/vsicurl/{url}/good/a.tif", relative=0)
+        lazy = hr.open_scene(tmp_path / "a.vrt", trust_vrt=True, chunks="auto")
+        np.testing.assert_array_equal(lazy, cube)
+
+
+@pytest.mark.parametrize("text", ["/etc/hostname", " ./system", "s3://bucket/system", "C:\\x"])
+def test_a_reference_system_is_not_read_from_elsewhere(tmp_path: Path, text: str) -> None:
+    path = _system_of_cube(tmp_path / "a.nc", text)
+    scene = hr.open_scene(path)
+    assert scene.rio.crs is None
+    assert any("reference system of the file is not" in note for note in scene.attrs["guesses"])
+    with pytest.raises(FileError, match="not followed"):
+        hr.open_dataset(path)
+    write_neon(tmp_path / "neon.h5", (1e4 * reflectance()).astype("int16"))
+    with h5py.File(tmp_path / "neon.h5", "a") as file:
+        system = next(iter(file.values()))["Reflectance/Metadata/Coordinate_System"]
+        del system["EPSG Code"]
+        system["Coordinate_System_String"] = text
+    assert hr.open_scene(tmp_path / "neon.h5").rio.crs is None
 
 
 def test_features_ask_no_server(tmp_path: Path) -> None:

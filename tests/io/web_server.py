@@ -2,7 +2,8 @@
 
 The first part of an address says how it behaves: /good serves byte ranges, /whole none, /broken
 breaks off in the middle of a range, /moody does so while there is a file "bad mood", /silent never
-answers, /403 answers 403. /sent tells how many bytes of files it has sent. It runs in a process of
+answers, /403 answers 403. /sent tells how many bytes of files it has sent, and /asked how often it
+was asked for anything else. It runs in a process of
 its own, because GDAL keeps all Python threads waiting while it waits for an answer.
 """
 
@@ -33,12 +34,14 @@ class Handler(SimpleHTTPRequestHandler):
 
     folder: ClassVar[Path]
     sent: ClassVar[int] = 0
+    asked: ClassVar[int] = 0
 
     def do_GET(self) -> None:
         _, how, name = (unquote(urlparse(self.path).path) + "/").split("/", 2)
         path = self.folder / name.rstrip("/")
-        if how == "sent":
-            self._answer(200, str(Handler.sent).encode())
+        Handler.asked += how not in {"sent", "asked"}
+        if how in {"sent", "asked"}:
+            self._answer(200, str(getattr(Handler, how)).encode())
         elif how == "silent":
             time.sleep(600)
         elif how.isdigit():

@@ -35,7 +35,7 @@ from hsreject.io.arrays import (
     sides,
 )
 from hsreject.io.embeddings import TESSERA, check_scaled
-from hsreject.io.grid import Grid
+from hsreject.io.grid import Grid, names_system_elsewhere
 from hsreject.io.lookup import Located
 from hsreject.io.products.layout import CENTRES, stated_bands, stated_values
 from hsreject.io.remote import is_store
@@ -371,11 +371,11 @@ def _located(cube: xr.DataArray, axes: str, dataset: xr.Dataset) -> Located:
     if mapping := _grid_mapping(cube, dims["x"], dataset):
         image = image.assign_coords(spatial_ref=((), 0, mapping))
         image.encoding["grid_mapping"] = "spatial_ref"
-    try:
-        crs = image.rio.crs
-    except (CRSError, pyproj.exceptions.CRSError):
-        crs, image = None, image.drop_vars("spatial_ref", errors="ignore")
+    if not _system_understood(image):
+        image = image.drop_vars("spatial_ref", errors="ignore")
+        image.attrs = {name: value for name, value in image.attrs.items() if name != "crs"}
         notes.append("The reference system of the file is not understood: not used.")
+    crs = image.rio.crs
     metres = crs.linear_units_factor[1] if crs is not None and crs.is_projected else 1.0
     units = {dim: str(image[dim].attrs.get("units")) for dim in (schema.Y, schema.X)}
     for dim, unit in units.items():
@@ -390,6 +390,18 @@ def _located(cube: xr.DataArray, axes: str, dataset: xr.Dataset) -> Located:
     elif grid.crs is None:
         notes.append("The file has coordinates, but does not say their reference system.")
     return Located(grid, tuple(notes))
+
+
+def _system_understood(image: xr.DataArray) -> bool:
+    """Tell whether an array has a reference system that can be read from its text, or none."""
+    stated = image.coords["spatial_ref"].attrs if "spatial_ref" in image.coords else {}
+    if names_system_elsewhere(stated) or names_system_elsewhere(image.attrs):
+        return False
+    try:
+        image.rio.crs  # noqa: B018  which reads the text
+    except (CRSError, pyproj.exceptions.CRSError):
+        return False
+    return True
 
 
 def _grid_mapping(cube: xr.DataArray, across: str, dataset: xr.Dataset) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from rasterio.crs import CRS
 from rasterio.errors import CRSError
 
 from hsreject.io.arrays import Layer, StoredScene, usable_nodata
-from hsreject.io.grid import Grid
+from hsreject.io.grid import Grid, names_system_elsewhere
 from hsreject.io.lookup import Located
 from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer
 from hsreject.io.wavelengths import BandInfo, nanometres
@@ -119,6 +119,8 @@ def located(shape: tuple[int, ...], transform: Affine | None, crs: str | float |
     ):
         return Located(None, ("The place of the pixels on a map is not understood: not used.",))
     try:
+        if names_system_elsewhere({"crs": crs}):
+            raise CRSError("not followed")
         with rasterio.Env():  # else GDAL complains on the screen
             named = CRS.from_string(crs) if isinstance(crs, str) else CRS.from_epsg(int(crs or 0))
     except (CRSError, ValueError):

@@ -13,7 +13,7 @@ from hsreject.io.arrays import HDF5, StoredScene, open_hdf5
 from hsreject.io.products import aviris, desis, emit, enmap, neon, pace, prisma, tanager
 from hsreject.io.products.cube import describe_cube
 from hsreject.io.rasters.raster import gdal
-from hsreject.io.remote import is_store
+from hsreject.io.remote import RemotePath, is_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ def read_product(path: Path, *, variable: str | None, band_axis: int | None) -> 
     """Return the scene of a product; of any other NetCDF, HDF5 or Zarr file, its cube."""
     in_hdf5 = not is_store(path) and starts_with(path, HDF5)
     if not (in_hdf5 or is_store(path) or starts_with(path, b"CDF")):
-        with gdal():
+        with gdal(online=isinstance(path, RemotePath)):
             return enmap.describe(path) if enmap.recognise(path) else desis.describe(path)
     if in_hdf5:
         scene = _scene_of_family(path, variable)

@@ -275,6 +275,14 @@ def check_length(fields: Mapping[str, str], *, header: Path, data: Path) -> list
     return []
 
 
+def is_exact(data: Path) -> bool:
+    """Tell whether a file is raw pixels: it has the length that its header says, and no mark."""
+    header = header_of(data)
+    if header is None or not starts_with(header, b"ENVI") or starts_with(data, *_OWN_MARKS):
+        return False
+    return data.stat().st_size == _data_length(read_fields(header), path=header)
+
+
 # Which header belongs to which data file.
 
 

@@ -25,7 +25,16 @@ from rasterio.io import MemoryFile
 from hsreject.errors import FileError
 from hsreject.files import starts_with
 from hsreject.io import remote
-from hsreject.io.arrays import AXES, HDF5, Layer, Pixels, StoredScene, read_or_lazy, usable_nodata
+from hsreject.io.arrays import (
+    AXES,
+    HDF5,
+    Layer,
+    Pixels,
+    StoredScene,
+    check_hdf5,
+    read_or_lazy,
+    usable_nodata,
+)
 from hsreject.io.embeddings import (
     ALPHA_EARTH,
     alpha_earth_values,
@@ -57,6 +66,14 @@ _PLAIN = (
     b"\x89PNG",
     b"\xff\xd8\xff",
 )
+# What leads GDAL to other files or servers, wherever it stands in the first bytes of a file.
+_LEADS = re.compile(
+    rb"<(?:VRT|GDALTile|GDAL_W|OGR|WCS_GDAL|WMS_|WMT_MS|TileMapService|MRF_META)|"
+    rb"gdal_streamed_alg|stac_version|DatasetHeader|PDS_VERSION_ID|IsisCube|OziExplorer",
+    re.IGNORECASE,
+)
+_START = 2**16  # bytes: more than GDAL looks at
+_SIDES = (".msk", ".MSK", ".ovr", ".OVR")  # masks and overviews beside a raster
 _TRUSTED: ContextVar[bool] = ContextVar("trusted virtual rasters", default=False)
 
 
@@ -109,7 +126,7 @@ def _describes_tiff(fields: Mapping[str, str]) -> bool:
     return "tif" in fields.get("file type", "").lower()
 
 
-# Virtual rasters, which name other files: a stranger's could name any.
+# Virtual rasters, which name other files: an untrusted one could name any.
 
 
 @contextmanager
@@ -127,8 +144,6 @@ def _check_trust(path: Path) -> None:
 
     GDAL would open it, whatever and wherever it is.
     """
-    if _TRUSTED.get():
-        return
     root = ET.fromstring(path.read_bytes())  # noqa: S314  read, never expanded
     # GDAL takes attributes for elements, names in any case, and passes over namespaces
     entries = [
@@ -167,7 +182,35 @@ def _is_own(path: Path, name: str, *, relative: bool) -> bool:
     # a relative name that is not relative to the virtual raster is so to where one works
     if not (inside and (relative or absolute) and file.is_file()):
         return False
-    return starts_with(file, *_PLAIN) or envi.header_of(file) is not None
+    return _is_plain(file)
+
+
+def _is_plain(file: Path) -> bool:
+    """Tell whether GDAL, which goes by the content of a file, finds nothing but pixels in it.
+
+    Formats that lead to other files are looked for first: a mark or a header is no proof.
+    """
+    with file.open("rb") as stream:
+        if _LEADS.search(stream.read(_START)):
+            return False
+    if starts_with(file, HDF5):
+        check_hdf5(file)
+    elif not (starts_with(file, *_PLAIN) or envi.is_exact(file)):
+        return False
+    _check_sides(file)
+    return True
+
+
+def _check_sides(file: Path) -> None:
+    """Raise if a mask or the overviews beside a raster are more than plain rasters."""
+    if isinstance(file, RemotePath):  # which leads to servers at most
+        return
+    for side in (file.with_name(file.name + ending) for ending in _SIDES):
+        if side.is_file() and not _is_plain(side):
+            raise FileError(
+                f"{side} is not a plain raster, but GDAL would follow it as the mask or the "
+                f"overviews of {file.name}. Remove it, or copy it into a plain raster."
+            )
 
 
 # What a file says before its pixels are read.
@@ -197,6 +240,7 @@ class RasterInfo:
     grain: tuple[int, int]  # rows and columns that are stored together
     has_mask: bool  # the file holds a mask of pixels with data, or one per band
     length: float  # bytes of the files that hold the pixels; infinite where nobody knows
+    online: bool  # whether its pixels may come from a server
 
     @property
     def n_bands(self) -> int:
@@ -217,8 +261,10 @@ def raster_info(path: Path, *, header: Path | None = None) -> RasterInfo:
     """
     tiff = None if header is None else _Source(path, "GTiff", header, envi.read_fields(header))
     source = tiff or _source(path)
-    if source.driver == "VRT":
-        _check_trust(path)
+    if not _TRUSTED.get():
+        if source.driver == "VRT":
+            _check_trust(path)
+        _check_sides(source.path)
     notes = []
     if source.header is not None:
         notes.append(f"{source.path.name} is described by {source.header.name}, found beside it.")
@@ -229,12 +275,19 @@ def raster_info(path: Path, *, header: Path | None = None) -> RasterInfo:
         return _info(source, name, source.driver, notes)
     except UnicodeDecodeError:
         # rasterio expects UTF-8 everywhere; Latin-1 headers are common.
-        return _info(source, virtual_raster(name, source.driver), "VRT", notes)
+        virtual = virtual_raster(name, source.driver, online=_is_online(source))
+        return _info(source, virtual, "VRT", notes)
+
+
+def _is_online(source: _Source) -> bool:
+    """Tell whether the pixels of a file may come from a server: only where a user says so."""
+    return isinstance(source.path, RemotePath) or (source.driver == "VRT" and _TRUSTED.get())
 
 
 def _info(source: _Source, name: str, driver: str, notes: list[str]) -> RasterInfo:
     path, described_in = source.path, str(source.header or source.path)
-    with gdal(), rasterio.open(name, driver=driver) as dataset:
+    online = _is_online(source)
+    with gdal(online=online), rasterio.open(name, driver=driver) as dataset:
         _check_bands(dataset, path)
         if driver == "ENVI":
             envi.check_same(source.fields, dataset.tags(ns="ENVI"), path=described_in)
@@ -264,6 +317,7 @@ def _info(source: _Source, name: str, driver: str, notes: list[str]) -> RasterIn
             grain=dataset.block_shapes[0],
             has_mask=any(set(flags) not in plain for flags in dataset.mask_flag_enums),
             length=np.inf if isinstance(path, RemotePath) else _length(dataset),
+            online=online,
         )
 
 
@@ -317,9 +371,9 @@ def _notes(dataset: Any, source: _Source, grid: Grid) -> Iterator[str]:
         yield "The header does not tell the byte order: read as little endian (0)."
 
 
-def virtual_raster(name: str, driver: str) -> str:
+def virtual_raster(name: str, driver: str, *, online: bool) -> str:
     """Return GDAL's own description of a file as a virtual raster, in clean UTF-8."""
-    with gdal(), MemoryFile(ext=".vrt") as target:
+    with gdal(online=online), MemoryFile(ext=".vrt") as target:
         with rasterio.open(name, driver=driver) as opened:
             rasterio.shutil.copy(opened, target.name, driver="VRT")
         lines = target.read().splitlines(keepends=True)
@@ -336,7 +390,7 @@ def raster_layer(info: RasterInfo, *, masked: bool = False) -> Layer:
     """
     if not masked and _is_raw(info):
         return _raw_layer(info)
-    with gdal():
+    with gdal(online=info.online):
         opened: Any = rioxarray.open_rasterio(
             info.name,
             masked=masked,
@@ -356,15 +410,15 @@ def raster_layer(info: RasterInfo, *, masked: bool = False) -> Layer:
         stored_shape=opened.shape,
         dtype=opened.dtype,
         format=f"{info.driver} {info.layout}",
-        read_part=partial(_read_opened, opened.variable),
+        read_part=partial(_read_opened, opened.variable, info.online),
         stored_chunks=(info.n_bands if info.layout in {"pixel", "bip"} else 1, *info.grain),
         length=info.length,
         cached=row_of_blocks <= _CACHE * 2**20,
     )
 
 
-def _read_opened(variable: xr.Variable, key: tuple[slice, ...]) -> NDArray[Any]:
-    with gdal():  # in whatever process this is
+def _read_opened(variable: xr.Variable, online: bool, key: tuple[slice, ...]) -> NDArray[Any]:  # noqa: FBT001
+    with gdal(online=online):  # in whatever process this is
         return np.asarray(variable[key])
 
 
@@ -465,14 +519,18 @@ def read_raster_scene(info: RasterInfo, *, usual_nodata: float | None = None) ->
 
 
 @contextmanager
-def gdal() -> Iterator[None]:
-    """Keep GDAL quiet about what is fine, small in memory, and not waiting for dead servers."""
+def gdal(*, online: bool) -> Iterator[None]:
+    """Keep GDAL quiet about what is fine, small in memory, and not waiting for dead servers.
+
+    A file that is not `online` makes it ask no server, whatever its tags and side files name.
+    """
     # by default GDAL keeps 5 % of the memory of the machine, and waits for ever
     limits = {
         "GDAL_CACHEMAX": _CACHE,
         "GDAL_HTTP_CONNECTTIMEOUT": remote.SILENCE,
         "GDAL_HTTP_LOW_SPEED_TIME": remote.SILENCE,
         "GDAL_HTTP_LOW_SPEED_LIMIT": 1,
+        **({} if online else remote.OFFLINE),
     }
     with quiet_without_place(), rasterio.Env(**limits):
         warnings.filterwarnings("ignore", r"\w+ differ across bands", UserWarning)

@@ -6,7 +6,7 @@ import json
 import re
 import sqlite3
 import warnings
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,14 +20,14 @@ from rasterio.warp import transform_bounds
 from hsreject.errors import FileError, InputError, LostFeatureWarning
 from hsreject.files import free_space, reading, starts_with
 from hsreject.io.grid import Grid, crs_name, same_crs
-from hsreject.io.remote import gdal_name
+from hsreject.io.remote import OFFLINE, RemotePath, gdal_name
 from hsreject.io.vectors.spreadsheet import Table, number_in
 from hsreject.registry import nearest
 from hsreject.schema import NO_REFERENCE
 from hsreject.splits.polygons import polygon_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -68,9 +68,9 @@ def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
         points, columns, crs = _table_of_points(path)
         return LayerInfo(path.stem, "Point", len(points), list(columns), crs)
     _check_own(path)
-    source = gdal_name(path)
     try:
-        layers = [str(name) for name, kind in pyogrio.list_layers(source) if kind is not None]
+        with _by_gdal(path) as source:
+            layers = [str(name) for name, kind in pyogrio.list_layers(source) if kind is not None]
     except pyogrio.errors.DataSourceError:
         raise FileError(
             f"{path} is damaged, or not a {path.suffix} file as its name says. Export it again."
@@ -83,7 +83,8 @@ def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
             "export it into a file of its own."
         )
     _check_ends(path, name)
-    info = pyogrio.read_info(source, layer=name, force_feature_count=True)
+    with _by_gdal(path) as source:
+        info = pyogrio.read_info(source, layer=name, force_feature_count=True)
     if info["driver"] not in _DRIVERS:
         raise FileError(f"{path} is of another format than its name says ({info['driver']}).")
     crs = CRS.from_user_input(info["crs"]) if info["crs"] else None
@@ -92,9 +93,9 @@ def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
 
 
 def _check_own(path: Path) -> None:
-    """Raise if a file would make GDAL open others: a stranger's could name any of yours.
+    """Raise if a file would make GDAL open others: an untrusted one could name any.
 
-    GDAL goes by what a file holds, not by its name; a GML file may also ask for its schema by URL.
+    GDAL goes by what a file holds, not by its name.
     """
     with path.open("rb") as stream:
         start = stream.read(2**16)
@@ -103,7 +104,21 @@ def _check_own(path: Path) -> None:
             f"{path} names other files to read instead of holding features. Give the file that "
             "holds them."
         )
-    pyogrio.set_gdal_config_options({"GML_DOWNLOAD_SCHEMA": "NO"})
+
+
+@contextmanager
+def _by_gdal(path: Path) -> Iterator[str]:
+    """Give the name under which GDAL opens a file; one on this machine makes it ask no server.
+
+    Links to a reference system, schemas and what they include are not followed.
+    """
+    limits = {"GML_DOWNLOAD_SCHEMA": "NO", **({} if isinstance(path, RemotePath) else OFFLINE)}
+    before = {name: pyogrio.get_gdal_config_option(name) for name in limits}
+    pyogrio.set_gdal_config_options(limits)
+    try:
+        yield gdal_name(path)
+    finally:
+        pyogrio.set_gdal_config_options(before)
 
 
 def _check_ends(path: Path, layer: str) -> None:
@@ -203,7 +218,8 @@ def read_columns(
             geometries, columns, crs = _table_of_points(path)
         else:
             info = layer_info(path, layer=layer)
-            meta, _, stored, values = pyogrio.raw.read(gdal_name(path), layer=info.layer)
+            with _by_gdal(path) as source:
+                meta, _, stored, values = pyogrio.raw.read(source, layer=info.layer)
             columns = dict(zip(map(str, meta["fields"]), values, strict=True))
             geometries, crs = shapely.from_wkb(stored), info.crs
         with np.errstate(invalid="ignore"):  # older shapely warns of NaN
