@@ -123,7 +123,7 @@ def _by_gdal(path: Path) -> Iterator[str]:
 
 def _check_ends(path: Path, layer: str) -> None:
     """Raise if a layer of a database is a view that has no end: SQL can compute rows for ever."""
-    if not starts_with(path, b"SQLite format 3"):
+    if isinstance(path, RemotePath) or not starts_with(path, b"SQLite format 3"):
         return
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
