@@ -73,7 +73,9 @@ def _agreement() -> Iterator[Row]:
             context["edges"] = edges
         model = hr.train({**CONFIG, "context": context})
         whole = _in_memory(model, scene)["label"]
-        mapped = hr.map_scene(scene, model, fraction=0.1, block_size=97)
+        mapped = hr.map_scene(
+            scene, model, hr.Goal(fraction=0.1), resources=hr.Resources(block_size=97)
+        )
         same = float((mapped.maps["label"].values == whole.values).mean())
         yield Row(
             f"{len(mapped.summary.blocks)} blocks of 97 pixels, weight {weight:g}"
@@ -142,8 +144,9 @@ def _memory(folder: Path) -> Row:
     hr.save_model(hr.train({**CONFIG, "scene": (small, labels)}), model)
     _write_raster(path, _mosaic(n_rows, n_columns, small), RASTERS["ENVI BIL"])
     code = (
-        "from hsreject.mapping.map_scene import map_scene\n"
-        f"map_scene({str(path)!r}, {str(model)!r}, fraction=0.1, out={str(folder / 'out')!r})"
+        "from hsreject import Goal, map_scene\n"
+        f"map_scene({str(path)!r}, {str(model)!r}, Goal(fraction=0.1), "
+        f"out={str(folder / 'out')!r})"
     )
     return Row(
         f"{n_rows} x {n_columns} pixels, {n_bands} bands, {path.stat().st_size / 1e6:.0f} MB",
@@ -167,7 +170,13 @@ def _in_memory(model: hr.MapModel, cube: xr.DataArray) -> xr.Dataset:
 
 def _map(path: Path, model: hr.MapModel, *, n_workers: int | None = None) -> None:
     with tempfile.TemporaryDirectory(dir=path.parent) as out:
-        hr.map_scene(path, model, out=Path(out, "maps"), fraction=0.1, n_workers=n_workers)
+        hr.map_scene(
+            path,
+            model,
+            hr.Goal(fraction=0.1),
+            out=Path(out, "maps"),
+            resources=hr.Resources(n_workers=n_workers),
+        )
 
 
 def _map_on(cluster: LocalCluster, path: Path, model: hr.MapModel) -> None:

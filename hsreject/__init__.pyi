@@ -59,8 +59,11 @@ from .io.netcdf import open_tree as open_tree
 from .io.netcdf import write_dataset as write_dataset
 from .io.netcdf import write_tree as write_tree
 from .io.scene import open_scene as open_scene
+from .mapping.blocks import Resources as Resources
 from .mapping.map_model import MapModel as MapModel
+from .mapping.map_scene import Layers as Layers
 from .mapping.map_scene import map_scene as map_scene
+from .mapping.reading import Reading as Reading
 from .measures.choosing import Goal as Goal
 from .measures.choosing import cheapest_operating_point as cheapest_operating_point
 from .measures.choosing import choose_point as choose_point

@@ -135,36 +135,41 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     # of several scenes, one that is missing fails alone
     check_there(*(scenes if len(scenes) == 1 else lists), model, certificate, sample)
     from hsreject.mapping.archive import SUMMARY, find_scenes, map_archive
-    from hsreject.mapping.blocks import cluster
-    from hsreject.mapping.map_scene import map_scene
+    from hsreject.mapping.blocks import Resources, cluster
+    from hsreject.mapping.map_scene import Layers, map_scene
+    from hsreject.mapping.reading import Reading
+    from hsreject.measures.choosing import Goal, only_one
     from hsreject.plugins import load_plugins
 
     load_plugins(plugin or ())
-    options: dict[str, Any] = {
+    wishes = {
         "fraction": fraction,
         "threshold": threshold,
         "accuracy": accuracy,
         "rejection_cost": rejection_cost,
-        "certificate": certificate,
+    }
+    only_one({**wishes, "certificate": certificate})
+    goal = certificate or Goal(**wishes)
+    options: dict[str, Any] = {
         "sample": sample,
-        "assume_alike": assume_alike,
-        "variable": variable,
-        "band_axis": band_axis,
-        "match_bands": match_bands,
-        "foreign": foreign,
-        "flat": flat,
-        "probabilities": probabilities,
-        "memory": memory,
-        "block_size": block_size,
+        "reading": Reading(
+            variable=variable,
+            band_axis=band_axis,
+            match_bands=match_bands,
+            foreign=foreign,
+            assume_alike=assume_alike,
+        ),
+        "layers": Layers(flat=flat, probabilities=probabilities),
+        "resources": Resources(memory=memory, block_size=block_size, n_workers=n_workers),
     }
     with saying_how_to_go_on(), progress_on() as progress, cluster(address):
-        running: dict[str, Any] = {"out": out, "n_workers": n_workers, "progress": progress}
+        options["progress"] = progress
         found = find_scenes(scenes)
         if found != scenes or len(scenes) > 1:
-            rows = map_archive(found, model, options=options, **running)
+            rows = map_archive(found, model, goal, out=out, **options)
             _show_archive(rows, len(found), out / SUMMARY)
             return
-        result = map_scene(scenes[0], model, overwrite=overwrite, **options, **running)
+        result = map_scene(scenes[0], model, goal, out=out, overwrite=overwrite, **options)
         page = _write_page(result, out / PAGE, scenes[0], variable, band_axis)
     _show_summary(result.summary)
     say(f"wrote {out}{page}")

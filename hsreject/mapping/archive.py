@@ -6,16 +6,20 @@ import csv
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from hsreject.errors import FileError, HsrejectError, InputError, shown
 from hsreject.files import MANIFEST, check_folder, replacing
 from hsreject.io.remote import RemotePath, as_path, is_store
-from hsreject.mapping.map_scene import FILES, SUMMARY_FILE, map_scene, open_map_model
+from hsreject.mapping.blocks import Resources
+from hsreject.mapping.map_scene import FILES, SUMMARY_FILE, Layers, map_scene, open_map_model
 from hsreject.mapping.map_summary import MapSummary
 from hsreject.mapping.ranking import key_of_work
+from hsreject.mapping.reading import Reading
+from hsreject.measures.choosing import Goal
+from hsreject.progress import ProgressCallback, no_progress
 
 SUMMARY = "summary.csv"
 MAPPED, FINISHED, FAILED = "mapped", "finished before", "failed"
@@ -57,26 +61,31 @@ def _is_scene(path: Path) -> bool:
     return path.suffix.lower() in _SUFFIXES or (not path.suffix and headed)
 
 
-def map_archive(
+def map_archive(  # noqa: PLR0913 (those of map_scene)
     scenes: Sequence[Path],
     model: Path,
+    goal: Goal | str | PathLike[str],
     *,
     out: Path,
-    options: Mapping[str, Any],
-    **running: Any,
+    reading: Reading,
+    layers: Layers,
+    resources: Resources,
+    sample: str | PathLike[str] | None = None,
+    progress: ProgressCallback = no_progress,
 ) -> Iterator[dict[str, str]]:
     """Map every scene into a folder of its own inside `out`, and yield its row of `summary.csv`.
 
     Scenes that were mapped before with the same model and options are skipped, also those of a call
-    that was stopped; a scene that fails does not stop the others. `options` are those of
-    :func:`hsreject.map_scene` that a map depends on, `running` the others.
+    that was stopped; a scene that fails does not stop the others. The options are those of
+    :func:`hsreject.map_scene`.
     """
     trained = open_map_model(model)
+    same_map = replace(resources, n_workers=None)  # of which no map depends
     check_folder(out, overwrite=True)
     out.mkdir(parents=True, exist_ok=True)
     table = {row["scene"]: row for row in _read(out / SUMMARY)}
     for scene, name in zip(scenes, _folders(scenes), strict=True):
-        work = key_of_work(scene, model, dict(options))
+        work = key_of_work(scene, model, goal, sample, (reading, layers, same_map))
         title, place = shown(scene), out / name
         row = table.get(title, {})
         if row.get("work") == work and all((place / file).is_file() for file in _FILES):
@@ -86,7 +95,16 @@ def map_archive(
             begun, overwrite = time.perf_counter(), (place / MANIFEST).is_file()
             try:
                 result = map_scene(
-                    scene, trained, out=place, overwrite=overwrite, **options, **running
+                    scene,
+                    trained,
+                    goal,
+                    out=place,
+                    sample=sample,
+                    reading=reading,
+                    layers=layers,
+                    resources=resources,
+                    overwrite=overwrite,
+                    progress=progress,
                 )
                 row |= {"status": MAPPED, "work": work, **_numbers(result.summary)}
             except HsrejectError as error:

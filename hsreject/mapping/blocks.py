@@ -72,16 +72,49 @@ class Blocks:
         return tuple(_equal_parts(size, side, least=self.reach) for size, side in sides)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What :func:`hsreject.map_scene` may use.
+
+    Parameters
+    ----------
+    memory : str or float
+        Bound of the resident memory of this process, Python and all its threads included, like
+        "2GB"; on a cluster, of each worker (formula: ``hsreject.mapping.blocks.cut_scene``).
+    block_size : int, optional
+        Side of a block in pixels, at least the halo; by default as large as is useful within
+        `memory`. The map depends on it a little, on the number of workers not at all.
+    n_workers : int, optional
+        Blocks to work on at once; by default as many as cores and memory allow.
+
+    See Also
+    --------
+    hsreject.map_scene : takes it.
+
+    Examples
+    --------
+    >>> import hsreject as hr
+    >>> hr.Resources(memory="500MB", n_workers=1).memory
+    '500MB'
+    """
+
+    memory: str | float = "2GB"
+    block_size: int | None = None
+    n_workers: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("block_size", "n_workers"):
+            if (value := getattr(self, name)) is not None:
+                check_count(name, value, least=1)
+
+
 def cut_scene(
     cube: xr.DataArray,
     model: MapModel,
     record: np.dtype[Any],
-    *,
-    memory: str | float,
-    side: int | None = None,
-    n_workers: int | None = None,
+    resources: Resources,
 ) -> Blocks:
-    """Return blocks and workers that stay within `memory`, in bytes or like "2GB".
+    """Return blocks and workers that stay within the `memory` of resources.
 
     With w workers and blocks of side b::
 
@@ -94,14 +127,11 @@ def cut_scene(
     next row of blocks, whose halo it is part of. Where a classifier looks around, pieces are
     squares of up to 8 times what it sees, and a row of them waits as it was read.
 
-    The side is `side`, by default 16 halos and at least 512 pixels, or as much as one worker has
-    memory for: it never depends on the number of workers, and so neither does the map. Where the
-    whole scene decides about every pixel, there is one block.
+    The side is `block_size`, by default 16 halos and at least 512 pixels, or as much as one worker
+    has memory for: it never depends on the number of workers, and so neither does the map. Where
+    the whole scene decides about every pixel, there is one block.
     """
-    bound = _bytes(memory)
-    for name, value in (("block_size", side), ("n_workers", n_workers)):
-        if value is not None:
-            check_count(name, value, least=1)
+    bound, given_side = _bytes(resources.memory), resources.block_size
     n_bands, shape = cube.shape[0], (cube.sizes[Y], cube.sizes[X])
     rejector, n_classes, is_whole = model.rejector, len(model.classes), model.halo is None
     halo, reach = (0 if is_whole else part.halo or 0 for part in (rejector, model.classifier))
@@ -126,15 +156,15 @@ def cut_scene(
         waiting = shape[1] * rows * bytes_waiting
         return PROGRAM + waiting + blocks.n_workers * (piece + rows * columns * bytes_per_pixel)
 
-    largest = min(max(side or max(USUAL_SIDE, HALOS_PER_SIDE * halo), halo), max(shape))
-    smallest = largest if side else min(max(SMALLEST_SIDE, halo), largest)
+    largest = min(max(given_side or max(USUAL_SIDE, HALOS_PER_SIDE * halo), halo), max(shape))
+    smallest = largest if given_side else min(max(SMALLEST_SIDE, halo), largest)
     sides = [max(shape)] if is_whole else range(largest, smallest - 1, -1)
     # the largest block that one worker can hold; only then as many workers as fit
     cuts = [Blocks(shape, side, halo, 1, size, reach) for side in sides]
     blocks = next((cut for cut in cuts if needed(cut) <= bound), None)
     if blocks is None:
         part = f"blocks with a halo of {halo} pixels"
-        remedy = ", or a smaller block" if side else ""
+        remedy = ", or a smaller block" if given_side else ""
         if is_whole:
             part = "the whole scene, and the model cannot map it in blocks"
             remedy = ", or train without superpixels and features of the place"
@@ -143,7 +173,7 @@ def cut_scene(
             f"{here} are not enough for {part}: at least {least} are needed. Allow more memory"
             f"{remedy}."
         )
-    most = min(n_workers or usable_cores(), len(blocks))
+    most = min(resources.n_workers or usable_cores(), len(blocks))
     shared = (replace(blocks, n_workers=number) for number in range(most, 0, -1))
     blocks = next(cut for cut in shared if needed(cut) <= bound)
     return replace(blocks, bytes_left=bound - needed(blocks))
@@ -195,8 +225,8 @@ def workers(number: int) -> Iterator[bool]:
         raise HsrejectError(
             f"The dask cluster failed ({type(error).__name__}). Either its workers died, most "
             "likely for lack of memory: give each more ('dask worker --memory-limit'), or allow "
-            "this work less (--memory, in Python memory=). Or its scheduler was lost: start it "
-            "again. The same command continues from the finished blocks."
+            "this work less (--memory, in Python Resources(memory=)). Or its scheduler was lost: "
+            "start it again. The same command continues from the finished blocks."
         ) from None
 
 

@@ -78,7 +78,7 @@ class MapModel:
     >>> cube, labels = hr.synthetic_scene(rows=16, columns=16, n_bands=4)
     >>> classifier = hr.SceneClassifier("lda").fit(cube, labels)
     >>> model = hr.MapModel(classifier, hr.PixelwiseRejector())
-    >>> scene_map = hr.map_scene(cube, model, fraction=0.25)
+    >>> scene_map = hr.map_scene(cube, model, hr.Goal(fraction=0.25))
     >>> scene_map.summary.n_rejected, scene_map.summary.n_pixels
     (62, 250)
     """
@@ -239,7 +239,7 @@ class Similarity:
                 "The scene is not of the kind that the model was trained on: "
                 f"{self.novel_share:.0%} of {self.n_sampled} pixels, looked at all over the scene, "
                 f"are unlike the training pixels. {reason} To map it all the same, say "
-                "--foreign allow, or foreign='allow' in Python."
+                "--foreign allow, or Reading(foreign='allow') in Python."
             )
         doubts = []
         if self.mean_score > HIGH_SCORE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
@@ -14,30 +14,28 @@ import dask
 import xarray as xr
 
 from hsreject import schema
-from hsreject.certification.certificate import Certificate
 from hsreject.errors import InputError, shown
 from hsreject.files import check_folder, check_space, complete_folder, unfinished_folder
 from hsreject.handover.filled_map import FILLED, filled_map, filled_raster, open_filled_map
 from hsreject.handover.provenance import Provenance, write_map_item
 from hsreject.io.grid import Grid
 from hsreject.io.maps import Raster, open_map, write_maps
-from hsreject.io.remote import as_path
-from hsreject.io.scene import open_scene
-from hsreject.mapping.blocks import cut_scene, workers
+from hsreject.mapping.blocks import Resources, cut_scene, workers
 from hsreject.mapping.map_model import MapModel, window_chunks
-from hsreject.mapping.map_summary import MapSummary, backed, goal_of, rejection_of, shares_of
+from hsreject.mapping.map_summary import MapSummary, asked_for, backed, rejection_of, shares_of
 from hsreject.mapping.model_file import load_model
 from hsreject.mapping.ranking import MapJob, key_of_work, rank_scene, ranking_dtype
-from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD
+from hsreject.mapping.reading import Reading
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.registry import check_choice
 from hsreject.rejection.hierarchical import flat_map, levels_as_field
 from hsreject.rejection.rejector import GROUP_FLAG, UNKNOWN_FLAG, flag_map
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hsreject.certification.certificate import Certificate
     from hsreject.certification.sample import Sample
+    from hsreject.measures.choosing import Goal
 
 SUMMARY_FILE = "summary.toml"
 FILES = ("label", "confidence", schema.LABEL_WITH_REJECTION, "flag")
@@ -58,27 +56,46 @@ class SceneMap:
     summary: MapSummary
 
 
-def map_scene(  # noqa: PLR0913 (all but two are options)
+@dataclass(frozen=True, kw_only=True)
+class Layers:
+    """What a map of :func:`hsreject.map_scene` consists of, where there is a choice.
+
+    Parameters
+    ----------
+    flat : bool
+        Of a model with groups: reject what is not one class, for readers that know no groups;
+        `confidence` is that of the class then.
+    probabilities : bool
+        Keep what the classifier says in `probability` and `probabilities.tif`, a band per class.
+
+    See Also
+    --------
+    hsreject.map_scene : takes it.
+
+    Examples
+    --------
+    >>> import hsreject as hr
+    >>> cube, labels = hr.synthetic_scene(rows=16, columns=16, n_bands=4)
+    >>> model = hr.MapModel(hr.SceneClassifier("lda").fit(cube, labels), hr.PixelwiseRejector())
+    >>> layers = hr.Layers(probabilities=True)
+    >>> hr.map_scene(cube, model, hr.Goal(fraction=0.1), layers=layers).maps.probability.dims
+    ('category', 'y', 'x')
+    """
+
+    flat: bool = False
+    probabilities: bool = False
+
+
+def map_scene(  # noqa: PLR0913 (each is a choice by itself)
     scene: xr.DataArray | str | PathLike[str],
     model: MapModel | str | PathLike[str],
+    goal: Goal | Mapping[str, float] | Certificate | str | PathLike[str],
     *,
     out: str | PathLike[str] | None = None,
-    fraction: float | None = None,
-    threshold: float | None = None,
-    accuracy: float | None = None,
-    rejection_cost: float | None = None,
-    certificate: Certificate | str | PathLike[str] | None = None,
     sample: Sample | xr.DataArray | NDArray[Any] | str | PathLike[str] | None = None,
-    assume_alike: bool = False,
-    variable: str | None = None,
-    band_axis: int | None = None,
-    match_bands: str = "exact",
-    foreign: str = "refuse",
-    flat: bool = False,
-    probabilities: bool = False,
-    memory: str | float = "2GB",
-    block_size: int | None = None,
-    n_workers: int | None = None,
+    reading: Reading | None = None,
+    layers: Layers | None = None,
+    resources: Resources | None = None,
     overwrite: bool = False,
     progress: ProgressCallback = no_progress,
 ) -> SceneMap:
@@ -99,6 +116,12 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         should hold all bands of a few thousand pixels.
     model : MapModel or path
         Of :func:`hsreject.train`.
+    goal : Goal, mapping such as ``{"fraction": 0.1}``, Certificate, or path of a certificate
+        How much is rejected (:class:`hsreject.Goal`). A `fraction` is one of the pixels that have
+        data and are not unknown; the nearest that a threshold reaches is taken. The threshold of an
+        `accuracy` or a `rejection_cost` is that of the `sample`; on the training scene itself, of
+        its test pixels. A certificate of :func:`hsreject.certify` brings the threshold that it
+        certified for exactly this map; for any other it is refused.
     out : path, optional
         A folder for `label.tif`, `label_with_rejection.tif`, `confidence.tif` and `flag.tif` (why a
         pixel has no label: 1 kept, 2 rejected, 3 unknown, 4 a group), with what
@@ -106,46 +129,14 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         and `summary.toml`; of a model with groups also `level_confidence.tif`, on which
         :func:`hsreject.certify` works. They appear together when all are complete. If the work is
         stopped, the same call continues from the finished blocks, which it keeps there.
-    fraction : float in [0, 1]
-        Share of the pixels to reject of those that have data and are not unknown; the nearest that
-        a threshold reaches is taken.
-    threshold : float
-        The smallest confidence to keep.
-    accuracy, rejection_cost : float in [0, 1]
-        Take the threshold that keeps this accuracy while rejecting least, or that is cheapest for
-        this cost of a rejected pixel (a wrong one costs 1), on the `sample`; on the training scene
-        itself, on its test pixels.
-    certificate : Certificate or path
-        Take the threshold that :func:`hsreject.certify` certified for exactly this map; any other
-        is refused. Exactly one of these five must be given.
     sample : Sample, array (y, x) of int, or path, optional
-        A simple random sample of this scene with its classes, for `accuracy` and `rejection_cost`.
-    assume_alike : bool
-        Take the threshold that the test pixels of the training scene ask for, though this is
-        another scene: from half a scene to the other, it kept .90 within 3 points in 43 of 113
-        trials. All files of the map say that it is an assumption.
-    variable, band_axis : optional
-        Of a .mat or .npy file, as for :func:`hsreject.open_scene`.
-    match_bands : {"exact", "nearest", "interpolate"}
-        What to do with a scene that has other bands than the training scene.
-    foreign : {"refuse", "allow"}
-        Whether to map a scene that is unlike the training scene: more than half of some 4,000
-        pixels all over it, which are read first, are unlike all training pixels, or all values are
-        a hundredth of those. Where pixels are novel on average, or the experts of a pool agree on
-        few labels, there is a warning (:class:`hsreject.errors.DriftWarning`).
-    flat : bool
-        Of a model with groups: reject what is not one class, for readers that know no groups;
-        `confidence` is that of the class then.
-    probabilities : bool
-        Keep what the classifier says in `probability` and `probabilities.tif`, a band per class.
-    memory : str or float
-        Bound of the resident memory of this process, Python and all its threads included, like
-        "2GB"; on a cluster, of each worker (formula: ``hsreject.mapping.blocks.cut_scene``).
-    block_size : int, optional
-        Side of a block in pixels, at least the halo; by default as large as is useful within
-        `memory`. The map depends on it a little, on the number of workers not at all.
-    n_workers : int, optional
-        Blocks to work on at once; by default as many as cores and memory allow.
+        A simple random sample of this scene with its classes, for an accuracy or a rejection cost.
+    reading : Reading, optional
+        How the scene is opened, and what is taken for granted of it.
+    layers : Layers, optional
+        Whether the map is flat, and whether it holds probabilities.
+    resources : Resources, optional
+        Memory, blocks and workers.
     overwrite : bool
         Write into a folder that is not empty.
     progress : callable
@@ -159,32 +150,23 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
 
     Examples
     --------
-    >>> from hsreject import map_scene, synthetic_scene, train
+    >>> from hsreject import Goal, map_scene, synthetic_scene, train
     >>> model = train({"scene": {"name": "synthetic", "rows": 32, "columns": 32},
     ...                "features": [{"name": "pca", "n_components": 5}], "classifier": "lda"})
     >>> scene, _ = synthetic_scene(rows=32, columns=32)
-    >>> summary = map_scene(scene[:, 8:], model, fraction=0.1).summary
+    >>> summary = map_scene(scene[:, 8:], model, Goal(fraction=0.1)).summary
     >>> n_asked_for = summary.n_rejected - summary.n_unknown
     >>> round(n_asked_for / (summary.n_pixels - summary.n_unknown), 2)
     0.1
     """
-    wishes = {
-        FRACTION: fraction,
-        THRESHOLD: threshold,
-        ACCURACY: accuracy,
-        schema.REJECTION_COST: rejection_cost,
-    }
-    if isinstance(certificate, str | PathLike):
-        certificate = Certificate.read(certificate)
-    goal = goal_of(wishes, certificate, sample)
-    check_choice("foreign", foreign, ("refuse", "allow"))
+    goal, certificate = asked_for(goal, sample)
+    reading, layers, resources = reading or Reading(), layers or Layers(), resources or Resources()
     if out is not None:
         check_folder(Path(out), overwrite=overwrite)  # before the work, not after it
     trained = model if isinstance(model, MapModel) else open_map_model(model)
-    open_in = partial(_open, scene, variable, band_axis)
-    cube = open_in("auto")
-    record = ranking_dtype(trained, probabilities=probabilities)
-    blocks = cut_scene(cube, trained, record, memory=memory, side=block_size, n_workers=n_workers)
+    cube = reading.open(scene, "auto")
+    record = ranking_dtype(trained, probabilities=layers.probabilities)
+    blocks = cut_scene(cube, trained, record, resources)
     names = [
         shown(one) if isinstance(one, str | PathLike) else "in memory" for one in (scene, model)
     ]
@@ -196,18 +178,24 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         sample,
         blocks=blocks,
         record=record,
-        assume_alike=assume_alike,
-        match_bands=match_bands,
-        flat=flat,
+        reading=reading,
+        flat=layers.flat,
         names=names,
     )
     with workers(blocks.n_workers) as in_memory:
         from_file = in_memory and not isinstance(scene, xr.DataArray)
-        job = _prepare(job, open_in, foreign=foreign, read_once=from_file)
+        job = _prepare(job, partial(reading.open, scene), read_once=from_file)
         if out is None:
             return _finish(job, rank_scene(job, None, progress), progress)
         target = Path(out).absolute()
-        options = (variable, band_axis, match_bands, blocks.side, blocks.halo, record.descr)
+        options = (
+            reading.variable,
+            reading.band_axis,
+            reading.match_bands,
+            blocks.side,
+            blocks.halo,
+            record.descr,
+        )
         with (
             unfinished_folder(target, key_of_work(model, scene, options)) as folder_of_blocks,
             complete_folder(target, overwrite=overwrite) as folder,
@@ -232,17 +220,7 @@ def open_map_model(path: str | PathLike[str]) -> MapModel:
     return model
 
 
-def _open(scene: Any, variable: str | None, band_axis: int | None, chunks: Any) -> xr.DataArray:
-    """Return a scene, lazily in chunks (y, x) if it comes from a file."""
-    if isinstance(scene, xr.DataArray):
-        return schema.check_dims(scene, schema.CUBE_DIMS, name="scene")
-    path = as_path(scene).absolute()  # workers of a cluster have folders of their own
-    return open_scene(path, chunks=chunks, variable=variable, band_axis=band_axis)
-
-
-def _prepare(
-    job: MapJob, open_in: Callable[[Any], xr.DataArray], *, foreign: str, read_once: bool
-) -> MapJob:
+def _prepare(job: MapJob, open_in: Callable[[Any], xr.DataArray], *, read_once: bool) -> MapJob:
     """Look at some pixels of a scene and decide whether it may be mapped as it is asked for."""
     blocks, model = job.blocks, job.model
     cube = open_in(dict(zip(schema.MAP_DIMS, blocks.pieces, strict=True)))
@@ -254,9 +232,9 @@ def _prepare(
     if model.training_scene is not None:
         windows = cube if in_memory else open_in(window_chunks((cube.shape[1], cube.shape[2])))
         similarity = model.training_scene.compare(
-            windows, model.classifier, match_bands=job.match_bands
+            windows, model.classifier, match_bands=job.reading.match_bands
         )
-        similarity.check(foreign)
+        similarity.check(job.reading.foreign)
     return backed(replace(job, cube=cube, similarity=similarity))
 
 

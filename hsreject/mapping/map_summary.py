@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import dask.array as da
@@ -12,11 +14,13 @@ import tomli_w
 import xarray as xr
 
 from hsreject import __version__
+from hsreject.certification.certificate import Certificate
 from hsreject.certification.frame import labels_of
 from hsreject.certification.sample import given_sample
 from hsreject.errors import InputError
-from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD, Goal
+from hsreject.measures.choosing import ACCURACY, FRACTION, MAX_ERROR, THRESHOLD, Goal
 from hsreject.measures.point import COUNTS
+from hsreject.registry import check_keys
 from hsreject.rejection.novelty import UNKNOWN_BELOW
 from hsreject.rejection.rejector import UNKNOWN_FLAG
 from hsreject.rejection.thresholds import threshold_for_fraction
@@ -27,13 +31,13 @@ from hsreject.schema.label_maps import map_id
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hsreject.certification.certificate import Certificate
     from hsreject.mapping.blocks import Blocks
     from hsreject.mapping.map_model import Similarity
     from hsreject.mapping.ranking import MapJob
     from hsreject.progress import ProgressCallback
 
 CERTIFICATE = "certificate"
+_GOALS = tuple(field.name for field in fields(Goal))
 
 ASSUMPTION = (
     "Assumed, not measured: that this scene is like the training scene. Nobody has tested the map "
@@ -52,17 +56,37 @@ class Rejection:
     assumption: str = ""  # what was assumed and not measured, in a sentence
 
 
-def goal_of(wishes: dict[str, Any], certificate: Certificate | None, sample: Any) -> Goal:
-    """Return the only goal that is not None, or say that there is no single one."""
-    if certificate is not None and all(wish is None for wish in wishes.values()):
-        return Goal(max_error=certificate.max_error)
-    goal = Goal.one_of({**wishes, CERTIFICATE: certificate})
-    if sample is not None and not goal.needs_reference:
+def asked_for(
+    goal: Goal | Mapping[str, float] | Certificate | str | PathLike[str], sample: Any
+) -> tuple[Goal, Certificate | None]:
+    """Return the goal of a map and the certificate that brings it, or say that it makes no sense.
+
+    The goal of a certificate is what it promises.
+    """
+    if isinstance(goal, str | PathLike):
+        goal = Certificate.read(goal)
+    certificate = goal if isinstance(goal, Certificate) else None
+    if certificate is not None:
+        goal = Goal(max_error=certificate.max_error)
+    elif not isinstance(goal, Goal):
+        if not isinstance(goal, Mapping):
+            raise InputError(
+                "The goal of a map must be a Goal such as hr.Goal(fraction=0.1), a mapping such as "
+                f'{{"fraction": 0.1}}, or a certificate or its path (got {goal!r}).'
+            )
+        check_keys(goal, _GOALS, section="goal")
+        goal = Goal.one_of({kind: goal.get(kind) for kind in _GOALS})
+    if certificate is None and goal.kind == MAX_ERROR:
+        raise InputError(
+            "Which threshold keeps an error, only a certificate tells: give the one that "
+            "hsreject.certify made of this map as the goal. Without one, ask for an accuracy."
+        )
+    if sample is not None and goal.kind not in {ACCURACY, REJECTION_COST}:
         raise InputError(
             f"A sample tells which threshold an accuracy or a cost asks for, not a "
-            f"{goal.kind}. Leave the sample out."
+            f"{CERTIFICATE if certificate else goal.kind}. Leave the sample out."
         )
-    return goal
+    return goal, certificate
 
 
 def backed(job: MapJob) -> MapJob:
@@ -73,8 +97,8 @@ def backed(job: MapJob) -> MapJob:
         if job.flat and job.model.tree is not None:
             raise InputError(
                 "A certificate is about the map with its groups, and a flat map keeps fewer "
-                "pixels. Leave out --flat (in Python flat=True), or certify the flat map by "
-                "itself."
+                "pixels. Leave out --flat (in Python Layers(flat=True)), or certify the flat map "
+                "by itself."
             )
         return job
     if job.sample is not None:
@@ -92,14 +116,14 @@ def backed(job: MapJob) -> MapJob:
         return job
     job.model.threshold_for(job.goal)  # raises if it has none
     if job.similarity is not None and job.similarity.is_training_scene:
-        return replace(job, assume_alike=False)
-    if not job.assume_alike:
+        return replace(job, reading=replace(job.reading, assume_alike=False))
+    if not job.reading.assume_alike:
         raise InputError(
             f"Nothing tells which threshold reaches {job.goal.kind}={job.goal.value:g} on "
             f"this scene: the model was tested on its training scene ('{job.model.title}') alone. "
             "Give labelled pixels of this scene (--sample, drawn with 'hsreject sample') or a "
             "certificate, ask for --fraction, or say --assume-alike (in Python "
-            "assume_alike=True) to take the training scene's threshold as an assumption."
+            "Reading(assume_alike=True)) to take the training scene's threshold as an assumption."
         )
     return job
 
@@ -141,7 +165,7 @@ def rejection_of(job: MapJob, ranking: xr.Dataset, progress: ProgressCallback) -
     threshold = job.model.threshold_for(job.goal)
     n_points = sum(job.model.calibration[count][0] for count in COUNTS)  # of any threshold
     source += f", on {n_points:.0f} test pixels of the training scene ('{job.model.title}')"
-    assumption = ASSUMPTION if job.assume_alike else ""
+    assumption = ASSUMPTION if job.reading.assume_alike else ""
     return Rejection(kind, value, max(threshold, lowest), source, assumption)
 
 

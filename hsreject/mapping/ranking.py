@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from hsreject.certification.certificate import Certificate
     from hsreject.classify.scene_model import SceneModel
+    from hsreject.mapping.reading import Reading
     from hsreject.measures.choosing import Goal
     from hsreject.rejection import RankedRejector
     from hsreject.schema.classes import ClassTable
@@ -64,10 +65,9 @@ class MapJob:
     goal: Goal  # of a certificate, what that promises
     certificate: Certificate | None
     sample: Any  # of the scene, with its classes
-    assume_alike: bool  # whether the training scene may give the threshold of another one
     blocks: Blocks
     record: np.dtype[Any]  # of a pixel, before anything is rejected
-    match_bands: str
+    reading: Reading
     flat: bool  # whether groups are rejected
     names: Sequence[str]  # of scene and model
     similarity: Similarity | None = None  # to the training scene, where the model remembers that
@@ -94,7 +94,7 @@ def rank_scene(job: MapJob, folder: Path | None, progress: ProgressCallback) -> 
     if cube.chunks is None:
         cube = cube.chunk(dict(zip(schema.MAP_DIMS, blocks.pieces, strict=True)))
     bands = model.classifier.band_requirements_
-    matched = bands.match(cube, how=job.match_bands)  # guesses are warned about here, once
+    matched = bands.match(cube, how=job.reading.match_bands)  # guesses are warned about here, once
     if bands.wavelength is not None and schema.WAVELENGTH not in matched.coords:
         matched = matched.assign_coords({schema.WAVELENGTH: (schema.BAND, bands.wavelength)})
     probability = _probability(model.classifier, matched, blocks)
@@ -103,7 +103,7 @@ def rank_scene(job: MapJob, folder: Path | None, progress: ProgressCallback) -> 
         needed = needed_bands(matched, model.classifier)
         p_value = model.novelty.p_value(needed, shift=job.similarity.shift)
         layers.append(p_value.expand_dims(schema.BAND))
-    image = bands.ordered(cube) if job.match_bands == "exact" else matched
+    image = bands.ordered(cube) if job.reading.match_bands == "exact" else matched
     guide = None if model.halo is None else model.rejector.guide(image)
     layers += [] if guide is None else [guide]
     stack = da.concatenate([layer.data.astype(probability.dtype) for layer in layers])

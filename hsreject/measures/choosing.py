@@ -81,13 +81,13 @@ class Goal:
 
     def __post_init__(self) -> None:
         wishes = {field.name: getattr(self, field.name) for field in fields(self)}
-        kind = _only(wishes)
+        kind = only_one(wishes)
         object.__setattr__(self, kind, _number(kind, wishes[kind]))
 
     @classmethod
     def one_of(cls, wishes: Mapping[str, Any]) -> Goal:
         """Return the only goal that is not None; an error names only these."""
-        kind = _only(wishes)
+        kind = only_one(wishes)
         return cls(**{kind: wishes[kind]})
 
     @classmethod
@@ -116,7 +116,8 @@ class Goal:
         return self.kind in {ACCURACY, MAX_ERROR, REJECTION_COST}
 
 
-def _only(wishes: Mapping[str, Any]) -> str:
+def only_one(wishes: Mapping[str, Any]) -> str:
+    """Return the name of the only wish that is not None, or say that there is no single one."""
     kinds = [kind for kind, value in wishes.items() if value is not None]
     if len(kinds) != 1:
         raise InputError(

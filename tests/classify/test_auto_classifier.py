@@ -171,7 +171,7 @@ def test_a_carried_model_survives_a_file(scene, tmp_path) -> None:
     assert again.halo == model.halo == 32
     assert again.classifier.predict_proba(cube).equals(model.predict_proba(cube))
     assert again.classifier.tried_.equals(model.tried_)
-    mapped = hr.map_scene(cube, again, fraction=0.1)
+    mapped = hr.map_scene(cube, again, hr.Goal(fraction=0.1))
     assert mapped.maps.label.shape == cube.shape[1:]
 
 

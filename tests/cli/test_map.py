@@ -82,7 +82,9 @@ def test_mapping_writes_maps_that_other_programs_read(
     assert f"<title>{files[driver].name}" in page
     assert '<img id="picture" src="data:image' in page
     assert "explorer.html" in told.out
-    in_memory = hr.map_scene(cube, files["model"], fraction=0.2, block_size=60)
+    in_memory = hr.map_scene(
+        cube, files["model"], hr.Goal(fraction=0.2), resources=hr.Resources(block_size=60)
+    )
     for name in ("label", "label_with_rejection", "confidence"):
         with rasterio.open(out / f"{name}.tif") as file:
             assert file.crs.to_epsg() == 32633
@@ -108,13 +110,13 @@ def test_mapping_writes_maps_that_other_programs_read(
     assert "Assumed, not measured" in told
     assert "Assumed, not measured" in (out / "explorer.html").read_text("utf-8")
     assert "explorer.html" in (out / "manifest.txt").read_text().splitlines()
-    hr.map_scene(cube, files["model"], out=out, fraction=0.2, overwrite=True)
+    hr.map_scene(cube, files["model"], hr.Goal(fraction=0.2), out=out, overwrite=True)
     assert not (out / "explorer.html").exists()  # it showed the maps before
 
 
 def test_the_folder_holds_the_returned_maps_and_a_summary_of_them(files, tmp_path) -> None:
     out = tmp_path / "out"
-    made = hr.map_scene(files["GTiff"], files["model"], out=out, fraction=0.2)
+    made = hr.map_scene(files["GTiff"], files["model"], hr.Goal(fraction=0.2), out=out)
     assert made.maps["label"].chunks is not None
     for name in ("label", "label_with_rejection", "confidence"):
         opened = hr.open_map(out / f"{name}.tif")

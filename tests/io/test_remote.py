@@ -242,8 +242,8 @@ def test_a_map_whose_server_breaks_off_goes_on(tmp_path, url, model) -> None:
     write_scene(larger_scene(600, 128), tmp_path / "scene.tif", "GTiff")
     mood = tmp_path / "bad mood"
     # so little memory that it is not read as a whole before the first block is solved
-    asked = {"fraction": 0.1, "block_size": 40, "n_workers": 1, "memory": "457MB"}
-    asked["out"] = tmp_path / "out"
+    resources = hr.Resources(block_size=40, n_workers=1, memory="457MB")
+    asked = {"goal": hr.Goal(fraction=0.1), "resources": resources, "out": tmp_path / "out"}
 
     def spoil(stage: str, done: float, _total: float | None) -> None:
         if stage == "mapping" and done and list((tmp_path / "out").glob(".unfinished.*/*.npy")):

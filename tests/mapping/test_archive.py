@@ -51,7 +51,7 @@ def test_a_folder_is_mapped_and_failures_are_collected(place, tmp_path, capsys) 
         "wrong.tif": "failed",
     }
     assert "12 bands" in rows["wrong.tif"]["error"]
-    alone = hr.map_scene(place / "scenes/scene1.tif", place / "model.skops", fraction=0.1)
+    alone = hr.map_scene(place / "scenes/scene1.tif", place / "model.skops", hr.Goal(fraction=0.1))
     row = rows["scene1.tif"]
     assert int(row["pixels"]) == alone.summary.n_pixels
     kept = 1 - alone.summary.rejected_fraction

@@ -17,6 +17,7 @@ from hsreject.mapping.blocks import (
     PIECE,
     PROGRAM,
     Blocks,
+    Resources,
     cut_scene,
 )
 
@@ -38,7 +39,7 @@ def cut(
         classifier=SimpleNamespace(halo=0),
         classes=range(n_classes),
     )
-    return cut_scene(cube, model, RECORD, **options)
+    return cut_scene(cube, model, RECORD, Resources(**options))
 
 
 @REPEATABLE
@@ -105,10 +106,10 @@ def test_with_memory_to_spare_halos_cost_no_more_than_a_quarter(halo: int, side:
 
 
 def test_a_chosen_side_is_taken_raised_to_the_halo_or_refused() -> None:
-    assert cut(32, memory="2GB", side=700).side == 700
-    assert cut(32, memory="2GB", side=7).side == 32
+    assert cut(32, memory="2GB", block_size=700).side == 700
+    assert cut(32, memory="2GB", block_size=7).side == 32
     with pytest.raises(InputError, match="smaller block"):
-        cut(32, memory="2GB", side=3000)
+        cut(32, memory="2GB", block_size=3000)
 
 
 def test_a_model_without_halo_maps_in_one_block_or_says_what_it_needs() -> None:

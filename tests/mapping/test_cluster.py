@@ -75,19 +75,21 @@ def test_workers_read_a_scene_by_url_and_nothing_is_told_twice(
 def test_a_cube_in_memory_and_errors_travel_too(address: str) -> None:
     model = hr.train(CONFIG)
     scene = larger_scene(100, 90)
-    here = hr.map_scene(scene, model, fraction=0.1, block_size=50)
+    here = hr.map_scene(scene, model, hr.Goal(fraction=0.1), resources=hr.Resources(block_size=50))
     steps = []
     with cluster(address):
         there = hr.map_scene(
             scene,
             model,
-            fraction=0.1,
-            block_size=50,
+            hr.Goal(fraction=0.1),
             progress=lambda stage, done, total: steps.append((stage, done, total)),
+            resources=hr.Resources(block_size=50),
         )
         broken = scene.chunk({"y": 50}).map_blocks(_refuse, template=scene.chunk({"y": 50}))
         with pytest.raises(hr.HsrejectError, match="this block is refused"):
-            hr.map_scene(broken, model, fraction=0.1, block_size=50)
+            hr.map_scene(
+                broken, model, hr.Goal(fraction=0.1), resources=hr.Resources(block_size=50)
+            )
     assert there.maps.equals(here.maps)
     assert [step for step in steps if step[0] == "mapping"][-1] == ("mapping", 1, 1)
 

@@ -18,7 +18,8 @@ CONFIG = {
     "classifier": "lda",
     "context": {"prior": "vector_tv", "weight": 1.0},
 }
-OPTIONS = {"fraction": 0.1, "block_size": 24, "n_workers": 1}
+GOAL = hr.Goal(fraction=0.1)
+RESOURCES = hr.Resources(block_size=24, n_workers=1)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def place(tmp_path_factory) -> Path:
     cube = cube.drop_vars("wavelength")  # which a plain GeoTIFF loses
     cube.rio.to_raster(place / "scene.tif")
     hr.save_model(hr.train({**CONFIG, "scene": (cube, labels)}), place / "model.skops")
-    hr.map_scene(place / "scene.tif", place / "model.skops", out=place / "whole", **OPTIONS)
+    map_there(place, place / "whole")
     return place
 
 
@@ -54,9 +55,8 @@ def stop_after(n_blocks: int, out: Path):
 
 
 def map_there(place: Path, out: Path, **options):
-    return hr.map_scene(
-        place / "scene.tif", place / "model.skops", out=out, **{**OPTIONS, **options}
-    )
+    options = {"resources": RESOURCES, **options}
+    return hr.map_scene(place / "scene.tif", place / "model.skops", GOAL, out=out, **options)
 
 
 def test_stopped_work_goes_on_and_ends_in_the_same_files(place, tmp_path) -> None:
@@ -73,7 +73,9 @@ def test_stopped_work_goes_on_and_ends_in_the_same_files(place, tmp_path) -> Non
     assert files_in(out) == files_in(place / "whole")
 
 
-@pytest.mark.parametrize("change", [{"block_size": 20}, {"band_axis": 0}])
+@pytest.mark.parametrize(
+    "change", [{"resources": hr.Resources(block_size=20)}, {"reading": hr.Reading(band_axis=0)}]
+)
 def test_other_work_starts_afresh(change, place, tmp_path) -> None:
     with pytest.raises(KeyboardInterrupt):
         map_there(place, tmp_path / "map", progress=stop_after(3, tmp_path / "map"))

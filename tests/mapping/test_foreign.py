@@ -49,7 +49,7 @@ def far_cover(scene: xr.DataArray) -> xr.DataArray:
 def test_foreign_scenes_are_refused_before_any_work(model, scene, change, words, tmp_path) -> None:
     other, out = change(scene), tmp_path / "maps"
     with pytest.raises(InputError, match=words):
-        hr.map_scene(other, model, fraction=0.1, out=out)
+        hr.map_scene(other, model, hr.Goal(fraction=0.1), out=out)
     assert not out.exists()
 
 
@@ -59,19 +59,24 @@ def test_units_that_both_scenes_state_are_compared(scene) -> None:
     model = hr.train({**CONFIG, "scene": stated})
     other = (900 * scene).assign_attrs(units="W m-2 sr-1 um-1")
     with pytest.raises(InputError, match="It is in W m-2 sr-1 um-1, and the training scene in ref"):
-        hr.map_scene(other, model, fraction=0.1)
+        hr.map_scene(other, model, hr.Goal(fraction=0.1))
 
 
 def test_whoever_insists_gets_a_map(model, scene) -> None:
-    made = hr.map_scene(scene * np.float32(10_000), model, fraction=0.1, foreign="allow")
+    made = hr.map_scene(
+        scene * np.float32(10_000),
+        model,
+        hr.Goal(fraction=0.1),
+        reading=hr.Reading(foreign="allow"),
+    )
     assert made.summary.similarity.novel_share > 0.5
     with pytest.raises(InputError, match="refuse, allow"):
-        hr.map_scene(scene, model, fraction=0.1, foreign="forbid")
+        hr.map_scene(scene, model, hr.Goal(fraction=0.1), reading=hr.Reading(foreign="forbid"))
 
 
 def test_the_same_scene_with_noise_is_mapped_quietly(model, scene) -> None:
     noise = np.random.default_rng(0).normal(0, 0.005, scene.shape).astype(np.float32)
-    made = hr.map_scene(scene + noise, model, fraction=0.1)  # warnings are errors
+    made = hr.map_scene(scene + noise, model, hr.Goal(fraction=0.1))  # warnings are errors
     assert made.summary.similarity.novel_share < 0.08
     assert not made.summary.similarity.is_training_scene
     assert "novel_share" in made.summary.to_toml()
@@ -83,7 +88,13 @@ def test_unknown_land_cover_is_rejected_beside_the_asked_fraction(model, scene, 
     novel = np.zeros(scene.shape[1:], bool)
     novel[:, 40:50] = True
     novel &= scene.notnull().all("band").values
-    made = hr.map_scene(mixed, model, fraction=0.05, block_size=60, out=tmp_path / "maps")
+    made = hr.map_scene(
+        mixed,
+        model,
+        hr.Goal(fraction=0.05),
+        out=tmp_path / "maps",
+        resources=hr.Resources(block_size=60),
+    )
     maps, summary = made.maps.load(), made.summary
     unknown = maps.unknown.values
     assert unknown[novel].mean() > 0.95
@@ -105,10 +116,10 @@ def test_unknown_land_cover_is_rejected_beside_the_asked_fraction(model, scene, 
 def test_a_threshold_leaves_the_unknown_rejected(model, scene) -> None:
     mixed = far_cover(scene).copy()
     mixed[:, :, :40] = scene[:, :, :40]
-    made = hr.map_scene(mixed, model, threshold=-5.0)
+    made = hr.map_scene(mixed, model, hr.Goal(threshold=-5.0))
     np.testing.assert_array_equal(made.maps.rejected, made.maps.unknown)
     deaf = hr.train({**CONFIG, "rejectors": [{"name": "sequential", "novelty": False}]})
-    plain = hr.map_scene(mixed, deaf, threshold=-5.0)
+    plain = hr.map_scene(mixed, deaf, hr.Goal(threshold=-5.0))
     assert plain.summary.n_unknown is None
     assert not plain.maps.rejected.any()
     assert set(np.unique(plain.maps.flag)) <= {1, 255}
@@ -135,7 +146,7 @@ def test_a_pool_whose_experts_disagree_is_a_warning_and_in_the_summary() -> None
     model.classifier.agreement = lambda windows: 0.5
     noisy = cube + np.random.default_rng(0).normal(0, 1e-3, cube.shape).astype("f4")
     with pytest.warns(DriftWarning, match="50%"):
-        made = hr.map_scene(noisy, model, fraction=0.1)
+        made = hr.map_scene(noisy, model, hr.Goal(fraction=0.1))
     assert "agreement = 0.5" in made.summary.to_toml()
 
 
@@ -153,11 +164,11 @@ def test_the_thresholds_of_a_model_are_those_of_its_carried_map() -> None:
 
 def test_bands_in_another_order_are_found_by_their_wavelengths(model, scene) -> None:
     order = np.random.default_rng(3).permutation(12)
-    whole = hr.map_scene(scene, model, fraction=0.1)
+    whole = hr.map_scene(scene, model, hr.Goal(fraction=0.1))
     more = xr.concat([scene[order], scene[:1] + 9], "band")
     more = more.assign_coords(wavelength=("band", [*scene.wavelength.values[order], 9e3]))
     for other in (scene[order], scene[::-1], more):
-        made = hr.map_scene(other, model, fraction=0.1)
+        made = hr.map_scene(other, model, hr.Goal(fraction=0.1))
         np.testing.assert_array_equal(made.maps.label, whole.maps.label)
         np.testing.assert_array_equal(made.maps.confidence, whole.maps.confidence)
 
@@ -170,28 +181,29 @@ def test_bands_in_another_order_that_no_wavelength_tells() -> None:
     model = hr.train({**CONFIG, "scene": (cube, labels), "features": features, "context": None})
     nameless = cube.drop_vars("wavelength")
     brighter = np.float32(1.05) * nameless
-    hr.map_scene(brighter, model, fraction=0.1)  # warnings are errors
+    hr.map_scene(brighter, model, hr.Goal(fraction=0.1))  # warnings are errors
     places = np.arange(60)
     shuffled = [np.random.default_rng(seed).permutation(60) for seed in range(4)]
     for order in (np.roll(places, 30), places[::-1], *shuffled):
         with pytest.raises(InputError, match=r"unlike the training pixels.*--foreign allow"):
-            hr.map_scene(brighter[order], model, fraction=0.1)
+            hr.map_scene(brighter[order], model, hr.Goal(fraction=0.1))
 
 
 @pytest.mark.filterwarnings("ignore:The scene does not say its wavelengths")
 def test_other_land_cover_is_not_taken_for_another_order(model, scene) -> None:
     far = far_cover(scene).where(scene.x <= scene.x[50]).drop_vars("wavelength")
     with pytest.raises(InputError, match=r"100% of .* are unlike the training pixels"):
-        hr.map_scene(far, model, fraction=0.1)
+        hr.map_scene(far, model, hr.Goal(fraction=0.1))
 
 
 def test_novelty_of_blocks_is_that_of_the_whole_scene(scene) -> None:
     model = hr.train({**CONFIG, "context": None})
-    shift = hr.map_scene(scene, model, fraction=0.1).summary.similarity.shift
+    shift = hr.map_scene(scene, model, hr.Goal(fraction=0.1)).summary.similarity.shift
     p_value = model.novelty.p_value(scene, shift=shift)
     whole = hr.PixelwiseRejector(novelty=False).rank(model.classifier.predict_proba(scene))
     for options in ({}, {"block_size": 60, "n_workers": 1}, {"block_size": 41, "n_workers": 3}):
-        maps = hr.map_scene(scene, model, fraction=0.1, **options).maps
+        resources = hr.Resources(**options)
+        maps = hr.map_scene(scene, model, hr.Goal(fraction=0.1), resources=resources).maps
         np.testing.assert_array_equal(maps.unknown, p_value < 0.025)
         known = ~maps.unknown.values
         np.testing.assert_allclose(
@@ -202,7 +214,7 @@ def test_novelty_of_blocks_is_that_of_the_whole_scene(scene) -> None:
 def test_a_model_with_novelty_survives_its_file(model, scene, tmp_path) -> None:
     again = hr.load_model(hr.save_model(model, tmp_path / "model.skops"))
     assert again.rejector == model.rejector
-    one, two = (hr.map_scene(scene, each, fraction=0.1) for each in (model, again))
+    one, two = (hr.map_scene(scene, each, hr.Goal(fraction=0.1)) for each in (model, again))
     assert one.maps.equals(two.maps)
     assert one.summary.similarity == two.summary.similarity
     old = hr.save_model(model, tmp_path / "old.skops")
@@ -256,7 +268,7 @@ def test_data_between_the_windows_is_enough_to_train_on() -> None:
     holed = cube.where(xr.DataArray(~inside, dims="y"))
     model = hr.train({**CONFIG, "scene": (holed, labels)})
     assert np.isfinite(model.training_scene.values).all()
-    made = hr.map_scene(holed, model, fraction=0.1)
+    made = hr.map_scene(holed, model, hr.Goal(fraction=0.1))
     assert made.summary.similarity.n_sampled == 0
 
 

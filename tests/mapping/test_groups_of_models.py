@@ -24,6 +24,9 @@ def model() -> hr.MapModel:
     return hr.train(GROUPED)
 
 
+ANYWHERE = {"reading": hr.Reading(foreign="allow"), "resources": hr.Resources(block_size=50)}
+
+
 @pytest.fixture(scope="module")
 def scene() -> xr.DataArray:
     return larger_scene(100, 90, noise=0.3)
@@ -32,8 +35,8 @@ def scene() -> xr.DataArray:
 @pytest.fixture(scope="module")
 def made(model, scene, tmp_path_factory):
     out = tmp_path_factory.mktemp("maps")
-    options = {"fraction": 0.1, "block_size": 50, "foreign": "allow", "probabilities": True}
-    return out / "new", hr.map_scene(scene, model, out=out / "new", **options)
+    options = {**ANYWHERE, "layers": hr.Layers(probabilities=True)}
+    return out / "new", hr.map_scene(scene, model, {"fraction": 0.1}, out=out / "new", **options)
 
 
 def test_answers_of_blocks_are_those_of_the_whole_scene(model, scene, made) -> None:
@@ -102,7 +105,14 @@ def test_files_name_the_groups(made) -> None:
 
 def test_a_flat_map_rejects_what_is_no_class(model, scene, made) -> None:
     _, grouped = made
-    flat = hr.map_scene(scene, model, fraction=0.1, block_size=50, foreign="allow", flat=True)
+    flat = hr.map_scene(
+        scene,
+        model,
+        hr.Goal(fraction=0.1),
+        reading=hr.Reading(foreign="allow"),
+        layers=hr.Layers(flat=True),
+        resources=hr.Resources(block_size=50),
+    )
     answer = grouped.maps.label_with_rejection.values
     expected = np.where(np.isin(answer, (6, 7)), 0, answer)
     np.testing.assert_array_equal(flat.maps.label_with_rejection, expected)
@@ -117,18 +127,19 @@ def test_a_flat_map_rejects_what_is_no_class(model, scene, made) -> None:
 
 def test_a_certificate_of_the_levels_sets_the_map(model, scene, made) -> None:
     folder, _ = made
-    truth = hr.map_scene(larger_scene(100, 90), model, fraction=0.0, foreign="allow").maps.label
+    truth = hr.map_scene(
+        larger_scene(100, 90), model, hr.Goal(fraction=0.0), reading=hr.Reading(foreign="allow")
+    ).maps.label
     label, levels = (hr.open_map(folder / f"{n}.tif") for n in ("label", "level_confidence"))
     sample = hr.draw_sample(label, 800, seed=2).with_reference(truth)
     certificate = hr.certify(label, levels, sample, max_error=0.2)
     assert certificate.threshold is not None
-    options = {"block_size": 50, "foreign": "allow"}
-    maps = hr.map_scene(scene, model, certificate=certificate, **options).maps
+    maps = hr.map_scene(scene, model, certificate, **ANYWHERE).maps
     expected = certificate.apply(label, levels).label_with_rejection
     np.testing.assert_array_equal(maps.label_with_rejection, expected)
     with pytest.raises(InputError, match=r"certificate.*flat"):
-        hr.map_scene(scene, model, certificate=certificate, flat=True, **options)
-    by_sample = hr.map_scene(scene, model, accuracy=0.9, sample=sample, **options).maps
+        hr.map_scene(scene, model, certificate, **ANYWHERE, layers=hr.Layers(flat=True))
+    by_sample = hr.map_scene(scene, model, hr.Goal(accuracy=0.9), sample=sample, **ANYWHERE).maps
     answer = by_sample.label_with_rejection.values[sample.row, sample.column]
     right = model.tree.holds(answer, truth.values[sample.row, sample.column])
     assert right[answer != 0].mean() >= 0.9

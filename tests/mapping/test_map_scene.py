@@ -10,7 +10,7 @@ import xarray as xr
 from scipy.ndimage import correlate1d
 
 import hsreject as hr
-from hsreject.errors import FileError, GuessWarning, InputError
+from hsreject.errors import ConfigError, FileError, GuessWarning, InputError
 from hsreject.schema import REJECTED, nodata_label
 from tests.io.written_maps import ROTATED, TURNED
 from tests.mapping.scenes import CONFIG, larger_scene
@@ -47,7 +47,13 @@ def test_labels_of_blocks_are_those_of_the_whole_scene(context) -> None:
     scene = larger_scene(230, 210, noise=0.1)  # so much that the context decides
     model = hr.train({**CONFIG, "context": context})
     whole = solved_at_once(model, scene)
-    made = hr.map_scene(scene, model, fraction=0.1, block_size=80, foreign="allow")
+    made = hr.map_scene(
+        scene,
+        model,
+        hr.Goal(fraction=0.1),
+        reading=hr.Reading(foreign="allow"),
+        resources=hr.Resources(block_size=80),
+    )
     assert len(made.summary.blocks) == 9
     agreement = (made.maps["label"].values == whole["label"].values).mean()
     assert agreement >= 0.999
@@ -59,7 +65,7 @@ def test_spatial_features_and_pixelwise_maps_are_exact_in_blocks(scene) -> None:
     features = [{"name": "smooth", "sigma": 1.5}, {"name": "pca", "n_components": 4}]
     model = hr.train({**CONFIG, "features": features, "context": None})
     whole = solved_at_once(model, scene)
-    made = hr.map_scene(scene, model, fraction=0.1, block_size=50)
+    made = hr.map_scene(scene, model, hr.Goal(fraction=0.1), resources=hr.Resources(block_size=50))
     assert (model.halo, made.summary.blocks.halo) == (
         6,
         0,
@@ -118,7 +124,8 @@ def test_a_classifier_gets_the_pixels_around_a_piece(reach, context, least, mode
         {"block_size": 40, "n_workers": 3},
         {"memory": "455MB", "n_workers": 2},  # in smaller pieces
     ):
-        made = hr.map_scene(scene.chunk({"y": 37, "x": 50}), looking, fraction=0.1, **options)
+        chunked, resources = scene.chunk({"y": 37, "x": 50}), hr.Resources(**options)
+        made = hr.map_scene(chunked, looking, {"fraction": 0.1}, resources=resources)
         labels.append(made.maps.label.values)
         assert (labels[-1] == whole.label.values).mean() >= least
     np.testing.assert_array_equal(labels[1], labels[2])
@@ -129,7 +136,7 @@ def test_one_block_gives_what_the_rejector_gives(model) -> None:
     maps = xr.Dataset({"probability": model.classifier.predict_proba(scene), "image": scene})
     wanted = model.rejector.reject(maps, fraction=0.15)
     deaf = replace(model, rejector=replace(model.rejector, novelty=False))
-    made = hr.map_scene(scene, deaf, fraction=0.15)
+    made = hr.map_scene(scene, deaf, hr.Goal(fraction=0.15))
     assert len(made.summary.blocks) == 1
     for name in ("label", "rejected", "label_with_rejection", "confidence"):
         np.testing.assert_array_equal(made.maps[name].values, wanted[name].values)
@@ -138,16 +145,20 @@ def test_one_block_gives_what_the_rejector_gives(model) -> None:
 
 
 def test_the_map_does_not_depend_on_workers_or_chunks(model, scene) -> None:
-    first = hr.map_scene(scene, model, fraction=0.1, block_size=80, n_workers=1)
+    first = hr.map_scene(
+        scene, model, hr.Goal(fraction=0.1), resources=hr.Resources(block_size=80, n_workers=1)
+    )
     for same in (scene.chunk({"band": 5, "y": 61, "x": 33}), scene.transpose("y", "x", "band")):
-        made = hr.map_scene(same, model, fraction=0.1, block_size=80, n_workers=3)
+        made = hr.map_scene(
+            same, model, hr.Goal(fraction=0.1), resources=hr.Resources(block_size=80, n_workers=3)
+        )
         assert made.maps.equals(first.maps)
 
 
 @pytest.mark.parametrize(("shape", "n_blocks"), [((7, 9), 1), ((7, 100), 6), ((50, 41), 6)])
 def test_scenes_and_blocks_smaller_than_the_halo(model, shape, n_blocks) -> None:
     scene = larger_scene(*shape)
-    made = hr.map_scene(scene, model, fraction=0.1, block_size=5)
+    made = hr.map_scene(scene, model, hr.Goal(fraction=0.1), resources=hr.Resources(block_size=5))
     assert (made.summary.blocks.halo, len(made.summary.blocks)) == (16, n_blocks)
     whole = solved_at_once(model, scene)
     assert (made.maps["label"].values == whole["label"].values).mean() >= 0.999
@@ -156,7 +167,7 @@ def test_scenes_and_blocks_smaller_than_the_halo(model, shape, n_blocks) -> None
 def test_pixels_without_data_are_not_mapped_and_not_counted(model, scene) -> None:
     holed = scene.copy()
     holed[:, :90, :90] = np.nan  # a block and more
-    made = hr.map_scene(holed, model, fraction=0.1, block_size=60)
+    made = hr.map_scene(holed, model, hr.Goal(fraction=0.1), resources=hr.Resources(block_size=60))
     label = made.maps["label_with_rejection"].values
     missing = holed.isnull().any("band").values
     np.testing.assert_array_equal(label == nodata_label(label.dtype), missing)
@@ -169,13 +180,19 @@ def test_pixels_without_data_are_not_mapped_and_not_counted(model, scene) -> Non
     assert unsure / n_known == pytest.approx(0.1, abs=1 / n_known)
     empty = xr.full_like(scene, np.nan)
     with pytest.raises(InputError, match="No pixel of the scene has data"):
-        hr.map_scene(empty, model, fraction=0.1)
+        hr.map_scene(empty, model, hr.Goal(fraction=0.1))
     with pytest.raises(InputError, match="nothing to map"):
-        hr.map_scene(empty, model, threshold=0.5)
+        hr.map_scene(empty, model, hr.Goal(threshold=0.5))
 
 
 def test_numbers_of_classes_and_areas_are_those_of_the_maps(model, scene) -> None:
-    made = hr.map_scene(scene, model, rejection_cost=0.3, block_size=80, assume_alike=True)
+    made = hr.map_scene(
+        scene,
+        model,
+        hr.Goal(rejection_cost=0.3),
+        reading=hr.Reading(assume_alike=True),
+        resources=hr.Resources(block_size=80),
+    )
     label, rejected = made.maps["label"].values, made.maps["rejected"].values
     for share in made.summary.classes:
         assert share.n_kept == ((label == share.value) & ~rejected).sum()
@@ -185,12 +202,12 @@ def test_numbers_of_classes_and_areas_are_those_of_the_maps(model, scene) -> Non
     assert made.summary.rejection.threshold == made.maps.attrs["threshold"]
     assert "test pixels of the training scene ('Small')" in made.summary.rejection.source
     lost = scene.drop_vars(["spatial_ref", "x", "y"])
-    assert hr.map_scene(lost, model, fraction=0.1).summary.pixel_hectares is None
+    assert hr.map_scene(lost, model, hr.Goal(fraction=0.1)).summary.pixel_hectares is None
 
 
 @pytest.mark.parametrize("goal", [{"threshold": 0.7}, {"accuracy": 0.9}, {"rejection_cost": 0.4}])
 def test_pixels_below_the_threshold_are_rejected(goal, model) -> None:
-    made = hr.map_scene(larger_scene(50, 40), model, **goal, assume_alike=True)
+    made = hr.map_scene(larger_scene(50, 40), model, goal, reading=hr.Reading(assume_alike=True))
     below = made.maps["confidence"].values < made.summary.rejection.threshold
     np.testing.assert_array_equal(made.maps["rejected"].values, below)
 
@@ -211,67 +228,95 @@ def test_a_prior_without_halo_maps_a_scene_that_fits_and_refuses_a_larger_one(mo
         hr.MapModel(model.classifier, hr.SequentialRejector(hr.SegSALSA(prior)))
         for prior in (Blurred(), hr.VectorTV(1.0, edges="image"))
     )
-    made, wanted = (hr.map_scene(scene, made, fraction=0.1) for made in (whole, known))
+    made, wanted = (hr.map_scene(scene, made, hr.Goal(fraction=0.1)) for made in (whole, known))
     np.testing.assert_array_equal(made.maps["label"].values, wanted.maps["label"].values)
     large = scene.pad(y=1000, x=1000, mode="edge").drop_vars(["y", "x"])
     with pytest.raises(InputError, match="cannot map it in blocks"):
-        hr.map_scene(large, whole, fraction=0.1, memory="700MB")
+        hr.map_scene(large, whole, hr.Goal(fraction=0.1), resources=hr.Resources(memory="700MB"))
 
 
 def test_bands_of_another_instrument_are_refused_or_matched(model) -> None:
     scene = larger_scene(40, 30)
     shifted = scene.assign_coords(wavelength=scene.wavelength + 4.0)
-    nearest = hr.map_scene(shifted, model, fraction=0.1, match_bands="nearest")
-    exact = hr.map_scene(scene, model, fraction=0.1)
+    nearest = hr.map_scene(
+        shifted, model, hr.Goal(fraction=0.1), reading=hr.Reading(match_bands="nearest")
+    )
+    exact = hr.map_scene(scene, model, hr.Goal(fraction=0.1))
     assert nearest.maps["label"].equals(exact.maps["label"])
     with pytest.raises(InputError, match="wavelengths of the scene are not those"):
-        hr.map_scene(shifted, model, fraction=0.1)
+        hr.map_scene(shifted, model, hr.Goal(fraction=0.1))
     with pytest.raises(InputError, match="one of exact, nearest, interpolate"):
-        hr.map_scene(shifted, model, fraction=0.1, match_bands="nearst")
+        hr.map_scene(
+            shifted, model, hr.Goal(fraction=0.1), reading=hr.Reading(match_bands="nearst")
+        )
 
 
 def test_a_scene_that_does_not_say_its_wavelengths_is_a_guess_told_once(model) -> None:
     scene = larger_scene(100, 90)
     with pytest.warns(GuessWarning, match="does not say its wavelengths") as told:
-        made = hr.map_scene(scene.drop_vars("wavelength"), model, fraction=0.1, block_size=50)
+        made = hr.map_scene(
+            scene.drop_vars("wavelength"),
+            model,
+            hr.Goal(fraction=0.1),
+            resources=hr.Resources(block_size=50),
+        )
     assert [warning.category for warning in told].count(GuessWarning) == 1
-    known = hr.map_scene(scene, model, fraction=0.1, block_size=50)
+    known = hr.map_scene(scene, model, hr.Goal(fraction=0.1), resources=hr.Resources(block_size=50))
     assert made.maps["label"].equals(known.maps["label"])
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "exactly one of fraction, threshold, accuracy, rejection_cost"),
-        ({"fraction": 0.1, "threshold": 0.2}, "got fraction and threshold"),
-        ({"fraction": 10}, "Write 10 % as 0.1"),
-        ({"fraction": 0.1, "block_size": 0}, "block_size .* at least 1"),
-        ({"fraction": 0.1, "n_workers": 2.5}, "n_workers .* 2.5"),
-        ({"fraction": 0.1, "memory": "100MB"}, "100 MB are not enough"),
-        ({"accuracy": 1.0}, "No operating point keeps an accuracy"),
-        ({"accuracy": 0.9}, "accuracy=0.9 on this scene.*--sample.*--assume-alike"),
-        ({"fraction": 0.1, "sample": "points.csv"}, "Leave the sample out"),
+        ({"goal": {}}, "exactly one of accuracy, .*threshold"),
+        ({"goal": {"fraction": 0.1, "threshold": 0.2}}, "got fraction and threshold"),
+        ({"goal": {"fraction": 10}}, "Write 10 % as 0.1"),
+        ({"goal": {"fractoin": 0.1}}, "Did you mean 'fraction'"),
+        ({"goal": 0.1}, "hr.Goal.fraction=0.1.*got 0.1"),
+        ({"goal": {"max_error": 0.05}}, "only a certificate tells"),
+        ({"resources": {"block_size": 0}}, "block_size .* at least 1"),
+        ({"resources": {"n_workers": 2.5}}, "n_workers .* 2.5"),
+        ({"resources": {"memory": "100MB"}}, "100 MB are not enough"),
+        ({"goal": {"accuracy": 1.0}}, "No operating point keeps an accuracy"),
+        (
+            {"goal": {"accuracy": 0.9}},
+            "accuracy=0.9 on this scene.*--sample.*--assume-alike.*Reading",
+        ),
+        ({"sample": "points.csv"}, "Leave the sample out"),
     ],
 )
 def test_what_cannot_be_done_is_said_before_the_work(options, message, model, scene) -> None:
+    goal = options.get("goal", hr.Goal(fraction=0.1))
     best = np.minimum(model.calibration["nonrejected_accuracy"], 0.99)
     calibration = {**model.calibration, "nonrejected_accuracy": best}
     imperfect = hr.MapModel(model.classifier, model.rejector, calibration=calibration)
-    with pytest.raises(InputError, match=message):
-        hr.map_scene(scene, imperfect, **options)
+    sample = options.get("sample")
+
+    def work() -> None:
+        resources = hr.Resources(**options.get("resources", {}))
+        hr.map_scene(scene, imperfect, goal, sample=sample, resources=resources)
+
+    with pytest.raises((InputError, ConfigError), match=message):
+        work()
 
 
 def test_a_dial_holds_where_it_was_set_or_says_that_it_is_assumed(model, tmp_path) -> None:
     own, _ = hr.synthetic_scene(rows=64, columns=64, n_bands=12, noise=0.4)
-    here = hr.map_scene(own, model, accuracy=0.97)
+    here = hr.map_scene(own, model, hr.Goal(accuracy=0.97))
     assert here.summary.similarity.is_training_scene
     assert (here.summary.rejection.assumption, "assumption" in here.maps.attrs) == ("", False)
     other = larger_scene(70, 60)
     for goal in ({"accuracy": 0.97}, {"rejection_cost": 0.3}):
         with pytest.raises(InputError, match="tested on its training scene"):
-            hr.map_scene(other, model, out=tmp_path / "maps", **goal)
+            hr.map_scene(other, model, goal, out=tmp_path / "maps")
     assert not (tmp_path / "maps").exists()
-    made = hr.map_scene(other, model, accuracy=0.97, assume_alike=True, out=tmp_path / "maps")
+    made = hr.map_scene(
+        other,
+        model,
+        hr.Goal(accuracy=0.97),
+        out=tmp_path / "maps",
+        reading=hr.Reading(assume_alike=True),
+    )
     assert made.summary.rejection.threshold == here.summary.rejection.threshold
     assert "Assumed, not measured" in made.summary.to_toml()
     for name in ("label", "label_with_rejection", "confidence", "flag"):
@@ -281,10 +326,12 @@ def test_a_dial_holds_where_it_was_set_or_says_that_it_is_assumed(model, tmp_pat
 
 def test_a_sample_of_the_scene_sets_the_dial(model, tmp_path) -> None:
     other = larger_scene(120, 110, noise=0.3)
-    first = hr.map_scene(other, model, fraction=0.0, foreign="allow")
-    truth = hr.map_scene(larger_scene(120, 110), model, fraction=0.0).maps.label
+    first = hr.map_scene(other, model, hr.Goal(fraction=0.0), reading=hr.Reading(foreign="allow"))
+    truth = hr.map_scene(larger_scene(120, 110), model, hr.Goal(fraction=0.0)).maps.label
     sample = hr.draw_sample(first.maps.label, 400, seed=1).with_reference(truth)
-    made = hr.map_scene(other, model, accuracy=0.9, sample=sample, foreign="allow")
+    made = hr.map_scene(
+        other, model, hr.Goal(accuracy=0.9), sample=sample, reading=hr.Reading(foreign="allow")
+    )
     assert "400 sampled pixels of this scene" in made.summary.rejection.source
     rows, columns = sample.row, sample.column
     kept = ~made.maps.rejected.values[rows, columns]
@@ -293,20 +340,31 @@ def test_a_sample_of_the_scene_sets_the_dial(model, tmp_path) -> None:
     strata = hr.draw_sample(first.maps.label, 300, design="stratified", seed=1)
     with pytest.raises(InputError, match="simple random sample"):
         hr.map_scene(
-            other, model, accuracy=0.9, sample=strata.with_reference(truth), foreign="allow"
+            other,
+            model,
+            hr.Goal(accuracy=0.9),
+            sample=strata.with_reference(truth),
+            reading=hr.Reading(foreign="allow"),
         )
     elsewhere = hr.draw_sample(np.ones((500, 500), int), 50).with_reference(
         np.ones((500, 500), int)
     )
     out = tmp_path / "maps"
     with pytest.raises(InputError, match="another grid"):
-        hr.map_scene(other, model, accuracy=0.9, sample=elsewhere, foreign="allow", out=out)
+        hr.map_scene(
+            other,
+            model,
+            hr.Goal(accuracy=0.9),
+            sample=elsewhere,
+            out=out,
+            reading=hr.Reading(foreign="allow"),
+        )
     assert not out.exists()  # it was said before the work
 
 
 @pytest.fixture(scope="module")
 def straight_label(model) -> np.ndarray:
-    return hr.map_scene(larger_scene(32, 24), model, fraction=0.1).maps["label"].values
+    return hr.map_scene(larger_scene(32, 24), model, hr.Goal(fraction=0.1)).maps["label"].values
 
 
 @pytest.mark.parametrize("transform", [ROTATED, *TURNED.values()], ids=["askew", *TURNED])
@@ -318,7 +376,7 @@ def test_a_turned_scene_is_mapped_where_it_lies(transform, model, straight_label
         file.write(cube.values)
     wavelength = ("band", cube.wavelength.values)
     scene = hr.open_scene(tmp_path / "turned.tif").assign_coords(wavelength=wavelength)
-    hr.map_scene(scene, model, fraction=0.1, out=tmp_path / "out")
+    hr.map_scene(scene, model, hr.Goal(fraction=0.1), out=tmp_path / "out")
     with rasterio.open(tmp_path / "out" / "label.tif") as file:
         assert file.transform == transform
         np.testing.assert_array_equal(file.read(1), straight_label)
@@ -334,5 +392,7 @@ def test_a_failing_block_leaves_nothing_behind(model, scene, tmp_path: Path) -> 
     lazy = broken.copy(data=broken.data.map_blocks(fail, dtype=broken.dtype))
     out = tmp_path / "new" / "maps"
     with pytest.raises(FileError, match="the disk went away"):
-        hr.map_scene(lazy, model, out=out, fraction=0.1, block_size=80)
+        hr.map_scene(
+            lazy, model, hr.Goal(fraction=0.1), out=out, resources=hr.Resources(block_size=80)
+        )
     assert not out.exists()

@@ -93,9 +93,10 @@ def test_a_map_model_maps_the_same_after_a_journey_through_a_file(changes, tmp_p
     model = hr.train({**CONFIG, **changes})
     again = hr.load_model(hr.save_model(model, tmp_path / "model.skops"))
     scene = larger_scene(40, 30)
-    for options in ({"fraction": 0.2}, {"rejection_cost": 0.3, "assume_alike": True}):
-        here = hr.map_scene(scene, model, **options)
-        there = hr.map_scene(scene, again, **options)
+    for goal in (hr.Goal(fraction=0.2), hr.Goal(rejection_cost=0.3)):
+        reading = hr.Reading(assume_alike=goal.needs_reference)
+        here = hr.map_scene(scene, model, goal, reading=reading)
+        there = hr.map_scene(scene, again, goal, reading=reading)
         assert there.maps.equals(here.maps)
         assert there.summary.rejection == here.summary.rejection
     assert (again.title, again.configuration) == (model.title, model.configuration)
@@ -119,7 +120,7 @@ def test_what_is_not_a_model_is_neither_saved_nor_mapped_with(path, cube, tmp_pa
         with pytest.raises(InputError, match="fitted"):
             hr.save_model(model, tmp_path / "new.skops")
     with pytest.raises(InputError, match="without a rejector"):
-        hr.map_scene(cube, path, fraction=0.1)
+        hr.map_scene(cube, path, hr.Goal(fraction=0.1))
 
 
 def test_unknown_types_are_refused(scene, map_model, tmp_path) -> None:

@@ -73,7 +73,15 @@ def map_arrays(goal: dict[str, Any], **changes: Any) -> dict[str, Any]:
     scene = larger_scene(70, 66, noise=0.2)
     scene[:, 20:30, 10:30] = scene[::-1, 20:30, 10:30].values  # like nothing that is known
     model = hr.train({**CONFIG, **changes})
-    return digests(hr.map_scene(scene, model, block_size=40, foreign="allow", **goal).maps.load())
+    return digests(
+        hr.map_scene(
+            scene,
+            model,
+            goal,
+            reading=hr.Reading(foreign="allow"),
+            resources=hr.Resources(block_size=40),
+        ).maps.load()
+    )
 
 
 PINNED: dict[str, dict[str, Any]] = {
@@ -192,12 +200,12 @@ def certified_arrays() -> dict[str, Any]:
     """Return the arrays of a map that was certified and mapped again with the certificate."""
     scene, truth = hr.synthetic_scene(rows=64, columns=64, n_bands=12, noise=0.4)
     model = hr.train({**CONFIG, "rejectors": [{"name": "sequential", "novelty": False}]})
-    maps = hr.map_scene(scene, model, fraction=0.0).maps.load()
+    maps = hr.map_scene(scene, model, hr.Goal(fraction=0.0)).maps.load()
     exclude = truth == 0
     sample = hr.draw_sample(maps["label"], 200, exclude=exclude, seed=3).with_reference(truth)
     how = {"exclude": exclude, "max_error": 0.3}
     made = hr.certify(maps["label"], maps["confidence"], sample, **how)
-    mapped = hr.map_scene(scene, model, certificate=made).maps.load()
+    mapped = hr.map_scene(scene, model, made).maps.load()
     applied = made.apply(maps["label"], maps["confidence"])
     arrays = {f"mapped {name}": one for name, one in mapped.items()}
     return digests(arrays | {f"applied {name}": one for name, one in applied.items()})

@@ -217,9 +217,12 @@ def test_a_scene_is_mapped_onto_the_ground(
     config: dict, emit: Path, tmp_path: Path, block_size: int | None
 ) -> None:
     model = hr.train(config)
-    options = {"fraction": 0.1, "block_size": block_size, "probabilities": True}
-    in_memory = hr.map_scene(emit, model, **options)
-    made = hr.map_scene(emit, model, out=tmp_path / "out", **options)
+    options = {
+        "resources": hr.Resources(block_size=block_size),
+        "layers": hr.Layers(probabilities=True),
+    }
+    in_memory = hr.map_scene(emit, model, hr.Goal(fraction=0.1), **options)
+    made = hr.map_scene(emit, model, hr.Goal(fraction=0.1), out=tmp_path / "out", **options)
     assert in_memory.maps["label"].shape == (ROWS, COLUMNS)
     assert made.summary.n_rejected == in_memory.summary.n_rejected
     for name, missing in (("label", 255), ("label_with_rejection", 255), ("confidence", np.nan)):
