@@ -113,6 +113,10 @@ class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         DataArray (band, y, x)
             The features, NaN where there is no data; lazy when the scene is.
         """
+        return self._transform_scene(self.bands_of(X))
+
+    def bands_of(self, X: xr.DataArray) -> xr.DataArray:
+        """Return the bands in use of a scene that has the bands of the one that was fitted."""
         check_is_fitted(self, "n_features_in_")
         cube = schema.check_dims(X, schema.CUBE_DIMS, name="cube")
         if cube.sizes[schema.BAND] != self.n_features_in_:
@@ -121,7 +125,7 @@ class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
                 f"{cube.sizes[schema.BAND]}. Select those bands, or match them by wavelength: "
                 "SceneClassifier.predict_proba(cube, match_bands='nearest')."
             )
-        return self._transform_scene(self._in_use(cube))
+        return self._in_use(cube)
 
     def fit_transform(self, X: xr.DataArray, y: object = None) -> xr.DataArray:
         """Fit to a scene and return its features."""

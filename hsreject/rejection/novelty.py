@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import xarray as xr
-from scipy import stats
 from scipy.spatial.distance import cdist
+from scipy.special import stdtr
 from sklearn.base import BaseEstimator
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
 from hsreject import schema
-from hsreject.features.chains import FittedChain, diffused_samples, fit_chains
+from hsreject.features.chains import FittedChain, Projection, diffused_samples, fit_chains
 from hsreject.features.diffusion import HALO
+from hsreject.features.pixel_kernels import nearest_squares
 from hsreject.features.pixels import located_samples, map_pixels
 from hsreject.features.windows import Window, each_window, in_windows, windows_of
 from hsreject.registry import check_count
@@ -37,8 +38,9 @@ N_COMPONENTS = 30
 TIMES = (0.0, 300.0)  # of diffusion: the pixel alone, and the field around it
 
 _TEMPERATURE = 0.02  # of AUROCs of left-out classes: spaces worse by .1 have no weight
-_LEAST_WEIGHT = 1e-3  # of a space that is looked at
+_LEAST_WEIGHT = 1e-3  # of a space that is looked at, in parts of the largest
 _LEAST_DISTANCE = 0.01  # in parts of the median distance: copies of a pixel are not at 0
+_RESOLUTION = 1e-6  # of distances in single precision; features have deviations of 1 and more
 _DEGREES_OF_FREEDOM = 30
 _LEAST_P_VALUE = 1e-30  # what single precision distinguishes from 0
 _N_LOOKED_AT = 1_000  # pixels of a scene whose median tells how far it has shifted
@@ -162,7 +164,7 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             for name, of_chain in times.items():
                 for t, seen in views[name].look(block, of_chain).items():
                     space = spaces[name, t]
-                    one = space.score(xr.DataArray(seen, dims=schema.CUBE_DIMS)).values
+                    one = space.score_map(xr.DataArray(seen, dims=schema.CUBE_DIMS))
                     score[window.inner] += window.trim(np.float32(space.weight) * one)
 
         each_window(windows_of(cube, halo=HALO), work)
@@ -207,17 +209,24 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def scores(self, cube: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
         """Return z_1 and z_2 (y, x) of the pixels of a scene, as they are; lazy where it is."""
         check_is_fitted(self, "spaces_")
-        mixed: Any = 0.0
-        for name, space in self.spaces_.items():
-            if name != _PLAIN and not space.weight:
-                continue
-            features = cube
-            for step in self.chains_[name]:
-                features = step.transform(features)
-            score = space.score(features)
-            mixed = mixed + space.weight * score
-            if name == _PLAIN:
-                plain = score
+        spaces = {
+            name: space for name, space in self.spaces_.items() if name == _PLAIN or space.weight
+        }
+        projections = Projection.of({name: self.chains_[name] for name in spaces})
+
+        def score(samples: NDArray[Any]) -> NDArray[np.float32]:
+            of = {
+                name: spaces[name].score(features)
+                for project in projections
+                for name, features in project(samples).items()
+            }
+            mixed = sum(space.weight * of[name] for name, space in spaces.items())
+            return np.stack([mixed, of[_PLAIN]], axis=1)
+
+        used = self.chains_[_PLAIN][0].bands_of(cube)
+        both = map_pixels(used, score, n_outputs=2, dtype=np.float32)
+        coords = {name: c for name, c in cube.coords.items() if schema.BAND not in c.dims}
+        mixed, plain = (xr.DataArray(z, dims=schema.MAP_DIMS, coords=coords) for z in both)
         return mixed, plain
 
     def _look(
@@ -287,7 +296,7 @@ class Space:
         pairs = cdist(samples, samples)
         to_other = np.where(clumps[:, None] == clumps, np.inf, pairs).min(axis=1)
         to_class = np.where(values[:, None] == values, np.inf, pairs).min(axis=1)
-        nearest = float(_LEAST_DISTANCE * np.median(to_other)) or np.finfo(np.float64).tiny
+        nearest = max(float(_LEAST_DISTANCE * np.median(to_other)), _RESOLUTION)
         to_other, to_class = np.maximum(to_other, nearest), np.maximum(to_class, nearest)
         aurocs = [
             roc_auc_score(
@@ -303,18 +312,19 @@ class Space:
         spread = np.sqrt(np.average((logs - center) ** 2, weights=weights))
         return cls(samples, float(center), float(spread) or 1.0, nearest, float(np.mean(aurocs)))
 
-    def score(self, features: xr.DataArray) -> xr.DataArray:
-        """Return (log d - mean) / standard deviation (y, x), d the distance to the nearest one."""
+    def score(self, features: NDArray[Any]) -> NDArray[np.float32]:
+        """Return (log d - mean) / standard deviation of pixels (feature, pixel) with data."""
+        squares = np.maximum(nearest_squares(features, self.samples), self.nearest**2)
+        return np.asarray((np.log(squares) / 2 - self.center) / self.spread)
 
-        def score(pixels: NDArray[Any]) -> NDArray[np.float64]:
-            # pair by pair, not through a matrix product, whose rounding depends on the blocks
-            distance = np.maximum(cdist(pixels, self.samples).min(axis=1), self.nearest)
-            return np.asarray((np.log(distance)[:, None] - self.center) / self.spread)
+    def score_map(self, features: xr.DataArray) -> NDArray[np.float32]:
+        """Return the score (y, x) of features (band, y, x), NaN where there is no data."""
 
-        good = features.isel({schema.BAND: np.flatnonzero(schema.good_bands(features))})
-        data = map_pixels(good, score, n_outputs=1, dtype=np.float32)[0]
-        coords = {name: c for name, c in features.coords.items() if schema.BAND not in c.dims}
-        return xr.DataArray(data, dims=schema.MAP_DIMS, coords=coords)
+        def score(samples: NDArray[Any]) -> NDArray[Any]:
+            return self.score(samples.T)[:, None]
+
+        scores: NDArray[np.float32] = map_pixels(features, score, n_outputs=1, dtype=np.float32)[0]
+        return scores
 
 
 def _weighed(spaces: Mapping[Name, Space]) -> dict[Name, Space]:
@@ -332,7 +342,7 @@ def _weighed(spaces: Mapping[Name, Space]) -> dict[Name, Space]:
 
 def p_value_of(score: Any, *, n_tests: int = 2) -> Any:
     """Return min(1, n P(t > z)) of scores, kept above 0; NaN stays NaN."""
-    share = n_tests * stats.t.sf(score, _DEGREES_OF_FREEDOM)
+    share = n_tests * stdtr(_DEGREES_OF_FREEDOM, np.negative(score))
     return np.clip(share, _LEAST_P_VALUE, 1).astype(np.float32)
 
 
