@@ -2,9 +2,10 @@
 
 ``python -m tools.fuzz_readers --n 20000`` opens so many. Each is opened whole and block by block,
 described as by ``hsreject info``, opened as labels, and where it is of that kind as a map, a
-dataset, a sample, a certificate or a model, in another process, so that crashes of
-compiled code, hangs and memory are seen. A case has a number: ``--first 1234 --n 1 --keep folder``
-makes that one again.
+dataset, a sample, a certificate, a model, a configuration or a stage of a run, in another process,
+so that crashes of compiled code, hangs and memory are seen. A case has a number and a seed:
+``--seed 3 --first 1234 --n 1 --keep folder`` makes that one again. ``--only mat,NEON`` takes some
+kinds only. The last lines are a table, one row per group of kinds.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import dask
 import geopandas
 import h5py
 import numpy as np
@@ -33,12 +35,18 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import HsrejectError
+from hsreject.files import recall
+from hsreject.pipeline.config import read_document
+from hsreject.pipeline.plan import make_plan
+from hsreject.pipeline.stages import _read_stage
 from tests.io.products import writers as products
 from tests.io.writers import UTM, random_cube, save_hdf5, write_envi, write_with_gdal
 from tests.io.written_maps import confidence_map, reject_map
 
-SECONDS, MEGABYTES = 10, 1000  # of the processor and of memory: what one file may take
+SECONDS, MEGABYTES = 5, 1000  # of the processor and of memory: what one file may take
+PATIENCE = 60  # seconds on the clock after which a process hangs
 FINE = ("opened", "refused")
+CASES_PER_PROCESS = 400
 
 # Good files: what makes one in a folder, and returns its path.
 
@@ -110,7 +118,9 @@ def _features(path: Path) -> Path:
     table = geopandas.GeoDataFrame(
         {"kind": ["soil", "water", "soil", "ice"], "code": [1, 2, 1, 3]}, geometry=boxes, crs=32633
     )
-    table.to_crs(4326 if path.suffix in {".geojson", ".kml"} else 32633).to_file(path)
+    driver = "KML" if path.suffix == ".kml" else None  # else a folder of another format
+    crs = 4326 if path.suffix in {".geojson", ".kml"} else 32633
+    table.to_crs(crs).to_file(path, driver=driver)
     return path
 
 
@@ -171,11 +181,53 @@ def _archive(folder: Path, ending: str) -> Path:
     return Path(packed)
 
 
+def _configuration(path: Path) -> Path:
+    """Configurations of all kinds in one, as somebody else may send them."""
+    path.write_text(CONFIGURATION)
+    return path
+
+
+def _stage(path: Path) -> Path:
+    data = reject_map((20, 24)).to_dataset(name="label").assign_attrs(stage=path.stem)
+    hr.write_dataset(data.assign(probability=data["label"] / 3.0), path)
+    return path
+
+
 def _points(path: Path) -> Path:
     rows = "".join(f"{13 + 0.0001 * i},{52.4 + 0.0001 * i},{1 + i % 3},soil\n" for i in range(9))
     path.write_text("lon,lat,code,kind\n" + rows)
     return path
 
+
+CONFIGURATION = """
+title = "A map"
+seed = 3
+baselines = ["svm"]
+[goal]
+accuracy = 0.95
+[scene]
+name = "files"
+path = "a.tif"
+labels = "b.gpkg"
+attribute = "code"
+[sampling]
+name = "per_class"
+n_per_class = 10
+[classifier]
+name = "svm"
+[[features]]
+name = "mnf"
+n_components = 20
+[context]
+prior = "vector_tv"
+edges = "image"
+weight = [0.5, 1.0]
+[[rejectors]]
+name = "pixelwise"
+[[rejectors]]
+name = "joint"
+rejection_classes = 4
+"""
 
 SEEDS: dict[str, Callable[[Path], Path]] = {
     "ENVI": lambda to: write_envi(to, CUBE, fields=FIELDS),
@@ -203,6 +255,8 @@ SEEDS: dict[str, Callable[[Path], Path]] = {
     "sample table": lambda to: _sample(to / "sample.csv"),
     "certificate": lambda to: _certificate(to / "certificate.json"),
     "model": lambda to: _model(to / "model.skops"),
+    "configuration": lambda to: _configuration(to / "map.toml"),
+    "stage": lambda to: _stage(to / "split-00.nc"),
     "VRT": lambda to: _virtual(to / "a.vrt"),
     "npy": lambda to: _npy(to / "a.npy", CUBE),
     "npy labels": lambda to: _npy(to / "a.npy", CUBE[0] % 4),
@@ -228,6 +282,24 @@ SEEDS: dict[str, Callable[[Path], Path]] = {
     "EnMAP": lambda to: products.write_enmap(to, COUNTS, masks={"CLOUD": COUNTS[0] > 20})[0],
     "DESIS": lambda to: products.write_desis(to, COUNTS)[0],
 }
+
+GROUPS = {
+    "configurations": {"configuration"},
+    "stages of a run": {"stage"},
+    "samples": {"sample GeoPackage", "sample GeoJSON", "sample table"},
+    "certificates": {"certificate"},
+    "models": {"model"},
+    "archives": {"zip", "tar.gz"},
+    "labels in vector files and tables": {
+        *("GeoPackage", "Shapefile", "GeoJSON", "FlatGeobuf", "GML", "KML", "points in a table"),
+    },
+    "NumPy and MATLAB arrays": {"npy", "npy labels", "mat", "packed mat", "mat in HDF5"},
+    "products, NetCDF, HDF5, Zarr": {
+        *("CF cube", "classic NetCDF", "Zarr", "tree", "NetCDF", "EMIT", "AVIRIS", "PRISMA"),
+        *("PACE", "NEON", "Tanager", "EnMAP", "DESIS"),
+    },
+}
+"""Kinds by what they are to people; the others are rasters."""
 
 # Damage.
 
@@ -268,10 +340,10 @@ def damaged(raw: bytes, rng: np.random.Generator) -> bytes:
     return raw
 
 
-def make_case(number: int, *, seed: int, good: Path, into: Path) -> Path:
+def make_case(number: int, *, kinds: list[str], seed: int, good: Path, into: Path) -> Path:
     """Make the damaged files of a case; return the one to open."""
     rng = np.random.default_rng([seed, number])
-    kind = list(SEEDS)[number % len(SEEDS)]
+    kind = kinds[number % len(kinds)]
     shutil.copytree(good / kind, into)
     main = into / (good / f"{kind}.txt").read_text()
     files = sorted(path for path in into.rglob("*") if path.is_file())
@@ -292,6 +364,12 @@ def uses(path: Path, scene: object) -> Iterator[Callable[[], object]]:
     }
     if path.stem in only:
         yield only[path.stem]
+        return
+    if path.suffix == ".toml":
+        yield lambda: make_plan(read_document(path))
+        return
+    if path.stem == "split-00":  # whatever it raises makes a run compute the stage again
+        yield lambda: recall(path, float, read=_read_stage, write=lambda *_: None)
         return
     if path.suffix == ".nc":
         yield lambda: hr.open_dataset(path).load().close()
@@ -327,6 +405,16 @@ def verdict(path: Path, scene: object) -> str:
     return outcome
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What all cases have in common."""
+
+    good: Path  # the folder with the good files
+    kinds: list[str]
+    seed: int
+    keep: Path | None  # a folder that gets every damaged file
+
+
 def _peak_megabytes() -> float:
     """Return the largest memory of this process."""
     # not ru_maxrss: a process inherits that from the one that started it
@@ -335,17 +423,24 @@ def _peak_megabytes() -> float:
     return int(match[1]) / 1e3 if match else 0.0
 
 
-def _work(
-    report: Connection, first: int, last: int, seed: int, good: Path, keep: Path | None
-) -> None:
+def _forget_peak() -> None:
+    """Let the largest memory of this process begin anew, where the system can do that."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _work(report: Connection, numbers: range, plan: Plan) -> None:
     """Try cases and report each; whoever waits for the report sees crashes and hangs."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # GDAL and HDF5 talk a lot about damaged files
     warnings.simplefilter("ignore")
-    scene = hr.open_scene(good / "scene.tif")
+    dask.config.set(scheduler="synchronous")  # threads do not survive a fork
+    keep, scene = plan.keep, hr.open_scene(plan.good / "scene.tif")
     report.send("ready")
-    for number in range(first, last):
+    for number in numbers:
         with tempfile.TemporaryDirectory() as folder:
-            path = make_case(number, seed=seed, good=good, into=Path(folder, "case"))
+            into = Path(folder, "case")
+            path = make_case(number, kinds=plan.kinds, seed=plan.seed, good=plan.good, into=into)
+            _forget_peak()
             if keep is not None:
                 shutil.copytree(path.parent, keep / str(number), dirs_exist_ok=True)
             start = time.process_time()  # others may be busy, too
@@ -355,9 +450,9 @@ def _work(
             result = "slow"
         megabytes = _peak_megabytes()
         if result in FINE and megabytes > MEGABYTES:
-            report.send((f"memory: {megabytes:.0f} MB", took))
-            return  # the peak of this process says nothing about later cases
-        report.send((result, took))
+            report.send((f"memory: {megabytes:.0f} MB", took, megabytes))
+            return  # the peak of this process may say nothing about later cases
+        report.send((result, took, megabytes))
 
 
 @dataclass(frozen=True)
@@ -368,44 +463,53 @@ class Outcome:
     kind: str
     verdict: str
     seconds: float
+    megabytes: float = 0.0
 
 
-def fuzz(n: int, *, first: int = 0, seed: int = 0, keep: Path | None = None) -> Iterator[Outcome]:
+def fuzz(
+    n: int,
+    *,
+    first: int = 0,
+    seed: int = 0,
+    keep: Path | None = None,
+    kinds: list[str] | None = None,
+) -> Iterator[Outcome]:
     """Yield the outcomes of `n` cases, from the `first` on."""
     with tempfile.TemporaryDirectory() as folder:
-        good = Path(folder)
-        write_with_gdal(good / "scene.tif", CUBE)
-        for kind, make in SEEDS.items():
-            (good / kind).mkdir()
-            (good / f"{kind}.txt").write_text(make(good / kind).name)
+        plan = Plan(Path(folder), kinds or list(SEEDS), seed, keep)
+        write_with_gdal(plan.good / "scene.tif", CUBE)
+        for kind in plan.kinds:
+            (plan.good / kind).mkdir()
+            (plan.good / f"{kind}.txt").write_text(SEEDS[kind](plan.good / kind).name)
         number, last = first, first + n
         while number < last:  # a worker that hangs, crashes or has grown is replaced
-            for case in _watched(number, last, seed, good, keep):
+            for case in _watched(range(number, min(last, number + CASES_PER_PROCESS)), plan):
                 yield case
                 number = case.number + 1
 
 
-def _watched(first: int, last: int, seed: int, good: Path, keep: Path | None) -> Iterator[Outcome]:
+def _watched(numbers: range, plan: Plan) -> Iterator[Outcome]:
     """Yield the outcomes of one worker, until it is through or fails."""
-    context = multiprocessing.get_context("spawn")
+    # one that is forked need not import everything again
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     here, there = context.Pipe(duplex=False)
-    worker = context.Process(target=_work, args=(there, first, last, seed, good, keep))
+    worker = context.Process(target=_work, args=(there, numbers, plan))
     worker.start()
     there.close()
     try:
         here.recv()  # imported
-        for number in range(first, last):
-            name = list(SEEDS)[number % len(SEEDS)]
-            if not here.poll(6 * SECONDS):
-                yield Outcome(number, name, "hang", 6 * SECONDS)
+        for number in numbers:
+            name = plan.kinds[number % len(plan.kinds)]
+            if not here.poll(PATIENCE):
+                yield Outcome(number, name, "hang", PATIENCE)
                 return
             try:
-                result, seconds = here.recv()
+                result, seconds, megabytes = here.recv()
             except EOFError:
                 worker.join()
                 yield Outcome(number, name, f"crash: exit code {worker.exitcode}", 0.0)
                 return
-            yield Outcome(number, name, result, seconds)
+            yield Outcome(number, name, result, seconds, megabytes)
             if result.startswith("memory"):
                 return
     finally:
@@ -413,25 +517,49 @@ def _watched(first: int, last: int, seed: int, good: Path, keep: Path | None) ->
         worker.join()
 
 
+def table(cases: list[Outcome]) -> str:
+    """Return the outcomes by group as a table of Markdown."""
+    group_of = {kind: group for group, kinds in GROUPS.items() for kind in kinds}
+    groups: dict[str, list[Outcome]] = {group: [] for group in ("rasters", *GROUPS)}
+    for case in cases:
+        groups[group_of.get(case.kind, "rasters")].append(case)
+    lines = [
+        "| files | damaged | opened | refused | anything else | slowest (s) | largest (MB) |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for group, of_group in [*groups.items(), ("all", cases)]:
+        counts = Counter(case.verdict for case in of_group)
+        other = len(of_group) - sum(counts[verdict] for verdict in FINE)
+        slowest = max((case.seconds for case in of_group), default=0.0)
+        largest = max((case.megabytes for case in of_group), default=0.0)
+        lines.append(
+            f"| {group} | {len(of_group):,} | {counts['opened']:,} | {counts['refused']:,} | "
+            f"{other} | {slowest:.1f} | {largest:.0f} |"
+        )
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=1000, help="how many files to damage")
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", help="kinds of files, separated by commas")
     parser.add_argument("--keep", type=Path, help="a folder that gets every damaged file")
     options = parser.parse_args()
-    counts: Counter[str] = Counter()
-    slowest = 0.0
-    for case in fuzz(options.n, first=options.first, seed=options.seed, keep=options.keep):
-        counts[case.verdict if case.verdict in FINE else "wrong"] += 1
-        slowest = max(slowest, case.seconds)
+    cases: list[Outcome] = []
+    kinds = options.only and options.only.split(",")
+    for case in fuzz(
+        options.n, first=options.first, seed=options.seed, keep=options.keep, kinds=kinds
+    ):
+        cases.append(case)
         if case.verdict not in FINE:
             sys.stdout.write(f"{case.number:6d} {case.kind}: {case.verdict[:300]}\n")
-        if case.number % 1000 == 999:
-            sys.stdout.write(f"{case.number + 1}: {dict(counts)}\n")
+        if len(cases) % 1000 == 0:
+            sys.stdout.write(f"{len(cases)} of seed {options.seed}\n")
         sys.stdout.flush()
-    sys.stdout.write(f"{dict(counts)}; the slowest took {slowest:.1f} s\n")
-    sys.exit(bool(counts["wrong"]))
+    sys.stdout.write(f"{table(cases)}\n")
+    sys.exit(any(case.verdict not in FINE for case in cases))
 
 
 if __name__ == "__main__":

@@ -208,10 +208,9 @@ def open_label_map(path: Path, nodata: int | None) -> xr.DataArray:
     """Open a label map of any software with its class names; 0 in it means rejected."""
     from hsreject.errors import FileError
     from hsreject.files import existing
-    from hsreject.io.arrays import Kind
     from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_band, open_map
-    from hsreject.io.scene import file_kind
+    from hsreject.io.scene import Kind, file_kind
     from hsreject.schema import canonical_labels, nodata_values
 
     file, missing, dtype = existing(path), [nodata], None
@@ -247,11 +246,10 @@ def open_inputs(
     predicted: Path | None,
 ) -> Inputs:
     """Open a map and what is given beside it; features exclude what they cover."""
-    from hsreject.io.arrays import Kind
     from hsreject.io.grid import Grid
     from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_band, open_map
-    from hsreject.io.scene import file_kind
+    from hsreject.io.scene import Kind, file_kind
     from hsreject.io.vectors.vector import covered_pixels
     from hsreject.schema import LEVEL_CONFIDENCE
 

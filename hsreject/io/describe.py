@@ -13,14 +13,14 @@ from dask.base import compute
 from hsreject import schema
 from hsreject.errors import FileError
 from hsreject.files import reading
-from hsreject.io.arrays import Kind, stored_arrays
+from hsreject.io.arrays.bare_arrays import stored_arrays
 from hsreject.io.grid import Grid, crs_name
 from hsreject.io.labels import open_labels, stated_classes
 from hsreject.io.lookup import LookupTable
 from hsreject.io.maps import open_map
 from hsreject.io.rasters.raster import raster_info, read_pixels
 from hsreject.io.remote import existing_scene
-from hsreject.io.scene import file_kind, open_scene
+from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress, reporting_reads
 from hsreject.schema.classes import ClassTable
 

@@ -18,12 +18,12 @@ from rasterio.warp import reproject
 from hsreject import schema
 from hsreject.errors import FileError, InputError
 from hsreject.files import reading
-from hsreject.io.arrays import Kind, choose_array, stored_arrays
+from hsreject.io.arrays.bare_arrays import choose_array, stored_arrays
 from hsreject.io.grid import Grid
 from hsreject.io.lookup import LookupTable
 from hsreject.io.rasters.raster import RasterInfo, raster_info, read_pixels, virtual_raster
 from hsreject.io.remote import existing_scene
-from hsreject.io.scene import file_kind
+from hsreject.io.scene import Kind, file_kind
 from hsreject.registry import check_choice
 from hsreject.schema.class_tree import GROUPS_ATTRIBUTE
 from hsreject.schema.classes import ClassTable

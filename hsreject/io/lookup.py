@@ -21,7 +21,7 @@ from rasterio.warp import transform as transform_coordinates
 
 from hsreject import schema
 from hsreject.errors import FileError, shown
-from hsreject.io.arrays import open_hdf5
+from hsreject.io.arrays.hdf5 import open_hdf5
 from hsreject.io.grid import Grid
 from hsreject.io.remote import RemotePath, as_path, existing_scene
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import h5py
     from numpy.typing import NDArray
 
-    from hsreject.io.arrays import Layer
+    from hsreject.io.arrays.stored_pixels import Layer
 
 LOOKUP_TABLE = "lookup_table"
 SENSOR_ROW, SENSOR_COLUMN = "sensor_row", "sensor_column"

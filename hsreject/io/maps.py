@@ -18,7 +18,7 @@ from rasterio.errors import RasterioError
 from hsreject import schema
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_space, free_space, reading, replacing
-from hsreject.io.arrays import Kind, choose_array, stored_arrays
+from hsreject.io.arrays.bare_arrays import choose_array, stored_arrays
 from hsreject.io.grid import Grid
 from hsreject.io.labels import open_labels, stated_classes
 from hsreject.io.lookup import on_the_map
@@ -26,7 +26,7 @@ from hsreject.io.rasters import geotiff
 from hsreject.io.rasters.geotiff import CategoryTable
 from hsreject.io.rasters.raster import RasterInfo, raster_info, read_pixels
 from hsreject.io.remote import existing_scene
-from hsreject.io.scene import file_kind, open_scene
+from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.schema.classes import ClassTable
 

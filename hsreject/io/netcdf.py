@@ -17,7 +17,8 @@ from xarray.backends import H5NetCDFStore
 from hsreject import schema
 from hsreject.errors import FileError, InputError
 from hsreject.files import existing, reading, replacing
-from hsreject.io.arrays import check_claim, check_hdf5, unread
+from hsreject.io.arrays.hdf5 import check_hdf5
+from hsreject.io.arrays.stored_pixels import check_claim, unread
 from hsreject.io.grid import Grid, names_system_elsewhere
 
 _GRID_MAPPING = "spatial_ref"

@@ -1,7 +1,7 @@
 """Scenes: any product, ENVI, GeoTIFF, .mat or .npy file becomes a labelled cube.
 
 :func:`file_kind` recognises a file, and the reader of its kind describes it as a
-:class:`~hsreject.io.arrays.StoredScene`, of which the cube is made.
+:class:`~hsreject.io.stored_scene.StoredScene`, of which the cube is made.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from enum import Enum
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,29 +19,22 @@ import xarray as xr
 
 from hsreject.errors import FileError, GuessWarning, InputError
 from hsreject.files import reading, starts_with
-from hsreject.io.arrays import (
-    HDF5,
-    Kind,
+from hsreject.io.arrays.bare_arrays import choose_array, sides, stored_arrays
+from hsreject.io.arrays.hdf5 import HDF5
+from hsreject.io.arrays.stored_pixels import (
     Layer,
     Pixels,
-    StoredScene,
-    check_counts,
     check_real,
-    choose_array,
-    native_type,
-    read_or_lazy,
-    sides,
-    stored_arrays,
 )
 from hsreject.io.embeddings import TESSERA, check_scaled, may_be_tessera, scales_beside
 from hsreject.io.grid import Grid
 from hsreject.io.rasters import envi
 from hsreject.io.rasters.raster import raster_info, read_raster_scene, trusting_vrt
 from hsreject.io.remote import RemotePath, existing_scene, is_store
+from hsreject.io.stored_scene import StoredScene, make_cube
 from hsreject.io.wavelengths import BandInfo, nanometres
 from hsreject.schema import (
     BAND,
-    CUBE_DIMS,
     FWHM,
     GOOD_BAND,
     MAP_DIMS,
@@ -53,6 +47,7 @@ from hsreject.schema import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+
 _VECTOR_SUFFIXES = {".gpkg", ".shp", ".geojson", ".json", ".fgb", ".gml", ".kml", ".csv"}
 _NETCDF = (HDF5, b"CDF\1", b"CDF\2", b"CDF\5")  # how NetCDF begins, now and in its classic forms
 _HDF5_SUFFIXES = {".nc", ".nc4", ".h5", ".he5", ".hdf", ".hdf5"}
@@ -60,6 +55,15 @@ _PRODUCT_NAME = re.compile(r"SPECTRAL_IMAGE|METADATA\.XML$", re.IGNORECASE)
 _GUESSED = "it is the shorter one, and the values do not tell"
 _OF_BANDS = (BAND, WAVELENGTH, FWHM, GOOD_BAND)
 _WAVELENGTH_NAME = re.compile(r"wave_?lengths?|wave|wl|lambda|centers?", re.IGNORECASE)
+
+
+class Kind(Enum):
+    """The kinds of files that hsreject opens."""
+
+    RASTER = "raster"
+    PRODUCT = "product"
+    ARRAY = "array"  # .npy and .mat
+    VECTOR = "vector"
 
 
 def open_scene(
@@ -157,7 +161,7 @@ def open_scene(
         raise InputError(f"masks must be True, False or 'all' (got {masks!r}).")
     with reading(file), trusting_vrt(trust_vrt):
         stored = _described(file, variable=variable, band_axis=band_axis)
-        cube = _make_cube(stored, file, masks=masks, chunks=chunks)
+        cube = make_cube(stored, file, masks=masks, chunks=chunks)
     for warning in stored.warnings:
         warnings.warn(warning, GuessWarning, stacklevel=2)
     if chunks is not None:
@@ -254,55 +258,6 @@ def _is_product(path: Path) -> bool:
     from hsreject.io.products.product import is_raster_product  # noqa: PLC0415
 
     return is_raster_product(path)
-
-
-def _make_cube(
-    stored: StoredScene, path: Path, *, masks: bool | Literal["all"], chunks: Any
-) -> xr.DataArray:
-    """Return the cube of a scene with its coordinates and its place."""
-    bands, order, notes = stored.bands, stored.pixels.order, [*stored.notes]
-    lists = {"wavelengths": bands.wavelength, "band_widths": bands.fwhm}
-    check_counts(path, order.size, **lists, flags_of_good_bands=bands.good)
-    if stored.used is not None and not stored.used.all():
-        order = np.flatnonzero(stored.used)
-        n_bands = stored.used.size
-        notes.append(f"{n_bands - order.size} of {n_bands} bands hold nothing: left out.")
-    if bands.good is not None and not bands.good[order].any():
-        notes.append("The file calls every band bad: not followed.")
-        bands = replace(bands, good=None)
-    centre = np.zeros(0) if bands.wavelength is None else bands.wavelength[order]
-    if stored.product and np.any(np.diff(centre) < 0) and not np.isnan(centre).any():
-        order = order[np.argsort(centre, kind="stable")]
-        notes.append("The file has its bands in another order: sorted by wavelength.")
-    every_mask = stored.pixels.masks
-    used = tuple(mask for mask in every_mask if masks == "all" or (masks and not mask.spared))
-    spared = " and ".join(mask.spared for mask in every_mask if mask.spared)
-    if spared and masks is True:
-        notes.append(f"Pixels flagged as {spared} keep their data; masks='all' takes it away.")
-    notes += [*bands.notes, *stored.warnings]
-    coords: dict[str, Any] = {BAND: np.arange(1, order.size + 1)}
-    for name, values in ((WAVELENGTH, bands.wavelength), (FWHM, bands.fwhm)):
-        if values is not None:
-            coords[name] = (BAND, values[order], {"units": "nm"})
-    if bands.good is not None:
-        coords[GOOD_BAND] = (BAND, bands.good[order])
-    pixels = replace(stored.pixels, order=order, masks=used)
-    cube = xr.DataArray(read_or_lazy(pixels, chunks), coords, CUBE_DIMS, name="cube")
-    layer = pixels.layers[0]
-    stated = {
-        "guesses": notes or None,
-        "source": path.name,
-        "product": stored.product or None,
-        "format": layer.format,
-        "type_in_file": str(native_type(layer.dtype)),
-        "nodata_in_file": pixels.fill[0],
-        "masks": ", ".join(mask.name for mask in used) or None,
-        "scaling": pixels.scaling if pixels.scaled else None,
-        **stored.attrs,
-    }
-    cube.attrs |= {name: value for name, value in stated.items() if value is not None}
-    cube.encoding["preferred_chunks"] = dict(zip(MAP_DIMS, layer.chunks[1:], strict=True))
-    return cube if stored.place is None else stored.place.attach(cube)
 
 
 # The reader of bare arrays.

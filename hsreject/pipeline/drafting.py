@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from hsreject.errors import InputError
 from hsreject.files import existing, reading
-from hsreject.io.arrays import Kind
 from hsreject.io.describe import note_on_zeros, pixels_of, without_pixels_of
 from hsreject.io.grid import Grid
 from hsreject.io.labels import open_labels
 from hsreject.io.lookup import LookupTable
 from hsreject.io.remote import existing_scene
-from hsreject.io.scene import file_kind, open_scene
+from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.io.vectors.vector import is_known, read_columns
 from hsreject.measures.choosing import Goal
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress

@@ -5,7 +5,6 @@ import struct
 import subprocess
 import sys
 import threading
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
@@ -91,24 +90,6 @@ def absurd_mat(folder: Path) -> Path:
     sides = np.array(CUBE.shape, dtype="<i4").tobytes()
     path.write_bytes(path.read_bytes().replace(sides, sides[:8] + b"\xff\xff\xff\x7f"))
     return path
-
-
-def unknown_type(*, packed: bool) -> Callable[[Path], Path]:
-    """An old .mat file whose numbers have a type that does not exist: scipy crashes on it."""
-
-    def make(folder: Path) -> Path:
-        path = folder / "scene.mat"
-        scipy.io.savemat(path, {"cube": CUBE})
-        raw = path.read_bytes()
-        data = raw.index(CUBE.tobytes(order="F")) - 8
-        raw = raw[:data] + (77).to_bytes(4, "little") + raw[data + 4 :]
-        if packed:
-            deflated = zlib.compress(raw[128:])
-            raw = raw[:128] + struct.pack("<II", 15, len(deflated)) + deflated
-        path.write_bytes(raw)
-        return path
-
-    return make
 
 
 def many_bands(folder: Path) -> Path:
@@ -276,8 +257,6 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
         "cannot be read|no array",
     ),
     "absurd .mat": (absurd_mat, "claims"),
-    "unknown type in .mat": (unknown_type(packed=False), "unknown type 77"),
-    "unknown type in packed .mat": (unknown_type(packed=True), "unknown type 77"),
     "empty .mat": (written("scene.mat", b""), "truncated|empty"),
     "text as .mat": (written("scene.mat", b"hello " * 50), "cannot be read"),
     "text as .npy": (written("scene.npy", b"hello"), "not a NumPy file"),

@@ -157,17 +157,3 @@ def test_damaged_pixels_are_named_when_they_are_used(tmp_path, result) -> None:
         for owner in (dataset, tree["part"], tree):
             with pytest.raises(FileError, match=r"a\.nc cannot be read"):
                 owner.load()
-
-
-def test_a_text_that_claims_more_than_the_file(tmp_path) -> None:
-    """HDF5 would make room for it: two gigabytes that are not there."""
-    path = tmp_path / "result.nc"
-    with h5py.File(path, "w") as file:
-        file.create_dataset("note", data="short", dtype=h5py.string_dtype())
-        offset = file["note"].id.get_offset()
-    raw = bytearray(path.read_bytes())
-    raw[offset : offset + 4] = (2**31).to_bytes(4, "little")
-    path.write_bytes(raw)
-    for read in (hr.open_dataset, hr.open_tree):
-        with pytest.raises(FileError, match="'note' claims to be longer"):
-            read(path)

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 import h5py
 
-from hsreject.io.arrays import Layer, Pixels, StoredScene
+from hsreject.io.arrays.hdf5 import hdf5_layer
+from hsreject.io.arrays.stored_pixels import Layer, Pixels
 from hsreject.io.lookup import Located, located_table
 from hsreject.io.products import layout
 from hsreject.io.products.layout import attribute, child, text
+from hsreject.io.stored_scene import StoredScene
 
 if TYPE_CHECKING:
     from affine import Affine
@@ -30,7 +32,7 @@ def describe(file: h5py.File) -> StoredScene | None:
     dataset = child(file, "reflectance/reflectance", "radiance/radiance")
     if dataset is None or "wavelength" not in dataset.parent:
         return None
-    layer = Layer.of_hdf5(dataset, "byx")
+    layer = hdf5_layer(dataset, "byx")
     place, notes = _located(file, layer)
     what = dataset.name.rpartition("/")[2]
     return StoredScene(

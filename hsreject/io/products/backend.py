@@ -43,7 +43,7 @@ class HsrejectBackend(BackendEntrypoint):
         masks: bool = True,
     ) -> xr.Dataset:
         """Return the scene; the last three options as for :func:`hsreject.open_scene`."""
-        from hsreject.io.arrays import unread  # noqa: PLC0415
+        from hsreject.io.arrays.stored_pixels import unread  # noqa: PLC0415
         from hsreject.io.remote import as_path  # noqa: PLC0415
         from hsreject.io.scene import open_scene  # noqa: PLC0415
 

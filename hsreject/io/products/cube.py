@@ -25,20 +25,15 @@ from rasterio.errors import CRSError
 from hsreject import schema
 from hsreject.errors import FileError
 from hsreject.files import starts_with
-from hsreject.io.arrays import (
-    AXES,
-    HDF5,
-    Layer,
-    Pixels,
-    StoredScene,
-    open_hdf5,
-    sides,
-)
+from hsreject.io.arrays.bare_arrays import sides
+from hsreject.io.arrays.hdf5 import HDF5, hdf5_layer, open_hdf5
+from hsreject.io.arrays.stored_pixels import AXES, Layer, Pixels
 from hsreject.io.embeddings import TESSERA, check_scaled
 from hsreject.io.grid import Grid, names_system_elsewhere
 from hsreject.io.lookup import Located
 from hsreject.io.products.layout import CENTRES, stated_bands, stated_values
 from hsreject.io.remote import is_store
+from hsreject.io.stored_scene import StoredScene
 from hsreject.registry import nearest
 
 if TYPE_CHECKING:
@@ -329,7 +324,7 @@ def _layers(path: Path, scene: Mapping[str, xr.DataArray], axes: str) -> list[La
     """Return the pixels of arrays: HDF5 is read as that of products is."""
     if _in_hdf5(path):
         with open_hdf5(path) as file:
-            return [Layer.of_hdf5(file[name], axes) for name in scene]
+            return [hdf5_layer(file[name], axes) for name in scene]
     kind = "Zarr" if is_store(path) else "NetCDF"
 
     def layer(name: str, array: xr.DataArray) -> Layer:

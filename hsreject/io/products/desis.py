@@ -14,9 +14,10 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hsreject.io.arrays import Mask, StoredScene
+from hsreject.io.arrays.stored_pixels import Mask
 from hsreject.io.products.layout import files_beside, quality_layer, undescribed, unscaled
 from hsreject.io.rasters.raster import raster_info, read_raster_scene
+from hsreject.io.stored_scene import StoredScene
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,10 +16,12 @@ import re
 from typing import TYPE_CHECKING
 
 from hsreject.errors import FileError
-from hsreject.io.arrays import Layer, Mask, Pixels, StoredScene, existing_path, open_hdf5
+from hsreject.io.arrays.hdf5 import existing_path, hdf5_layer, open_hdf5
+from hsreject.io.arrays.stored_pixels import Layer, Mask, Pixels
 from hsreject.io.lookup import Located, located_table
 from hsreject.io.products import layout
 from hsreject.io.products.layout import attribute, child, text
+from hsreject.io.stored_scene import StoredScene
 
 if TYPE_CHECKING:
     import h5py
@@ -41,7 +43,7 @@ def describe(file: h5py.File) -> StoredScene | None:
             f"{existing_path(file)} is an EMIT file that holds {held}. Open the reflectance of the "
             "same scene (its name has L2A_RFL); masks are read from the folder that it is in."
         )
-    layer = Layer.of_hdf5(dataset, "yxb")
+    layer = hdf5_layer(dataset, "yxb")
     masks, notes = _masks(layer)
     place, notes_on_place = _located(file, layer)
     values = layout.stated_values(dataset, fill=-9999.0)
@@ -69,7 +71,7 @@ def _masks(layer: Layer) -> tuple[tuple[Mask, ...], tuple[str, ...]]:
     if beside.name == layer.path.name or not beside.is_file():
         return (), ()
     with open_hdf5(beside) as file:
-        mask = Layer.of_hdf5(file["mask"], "yxb")
+        mask = hdf5_layer(file["mask"], "yxb")
         names = [text(name) for name in file["sensor_band_parameters/mask_bands"][()]]
     flags = tuple(place for place, name in enumerate(names) if _COVERS.fullmatch(name.strip()))
     if mask.shape[1:] != layer.shape[1:] or not flags:

@@ -21,9 +21,10 @@ import numpy as np
 
 from hsreject.errors import FileError
 from hsreject.files import reading
-from hsreject.io.arrays import Mask, Pixels, StoredScene
+from hsreject.io.arrays.stored_pixels import Mask, Pixels
 from hsreject.io.products.layout import files_beside, quality_layer, undescribed
 from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer, read_raster_scene
+from hsreject.io.stored_scene import StoredScene
 from hsreject.io.wavelengths import nanometres
 
 if TYPE_CHECKING:

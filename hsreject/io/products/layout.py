@@ -13,10 +13,11 @@ from affine import Affine
 from rasterio.crs import CRS
 from rasterio.errors import CRSError
 
-from hsreject.io.arrays import Layer, StoredScene, usable_nodata
+from hsreject.io.arrays.stored_pixels import Layer, usable_nodata
 from hsreject.io.grid import Grid, names_system_elsewhere
 from hsreject.io.lookup import Located
 from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer
+from hsreject.io.stored_scene import StoredScene
 from hsreject.io.wavelengths import BandInfo, nanometres
 
 if TYPE_CHECKING:

@@ -23,10 +23,12 @@ import numpy as np
 from affine import Affine
 
 from hsreject.errors import FileError
-from hsreject.io.arrays import Layer, Pixels, StoredScene, native_type, usable_nodata
+from hsreject.io.arrays.hdf5 import hdf5_layer
+from hsreject.io.arrays.stored_pixels import Layer, Pixels, native_type, usable_nodata
 from hsreject.io.lookup import Located
 from hsreject.io.products import layout
 from hsreject.io.products.layout import attribute, child, maybe_number, numbers, text
+from hsreject.io.stored_scene import StoredScene
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +49,7 @@ def describe(file: h5py.File) -> StoredScene | None:
     if dataset is None:
         return None
     group, what = dataset.parent, dataset.parent.name.rpartition("/")[2]
-    layer = Layer.of_hdf5(dataset, "yxb")
+    layer = hdf5_layer(dataset, "yxb")
     divisor = maybe_number(attribute(dataset, "Scale_Factor", "Scale"))
     gain = 1 / divisor if divisor else None
     usual = 255.0 if dataset.dtype == np.uint8 else -9999.0
@@ -55,7 +57,7 @@ def describe(file: h5py.File) -> StoredScene | None:
     fills = (values["fill"], *values["more_fills"])
     attrs = {}
     if dataset.name.endswith("IntegerPart"):
-        decimals = Layer.of_hdf5(group[f"{what}DecimalPart"], "yxb")
+        decimals = hdf5_layer(group[f"{what}DecimalPart"], "yxb")
         nodata = usable_nodata(fills[0], layer.dtype)
         attrs = {"type_in_file": str(native_type(layer.dtype)), "nodata_in_file": nodata}
         layer, fills, gain = _in_two_parts(layer, decimals, fills), (None,), 1.0

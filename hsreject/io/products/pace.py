@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hsreject.io.arrays import Layer, Pixels, StoredScene
+from hsreject.io.arrays.hdf5 import hdf5_layer
+from hsreject.io.arrays.stored_pixels import Pixels
 from hsreject.io.lookup import located_swath
 from hsreject.io.products.layout import child, stated_bands, stated_values
+from hsreject.io.stored_scene import StoredScene
 
 if TYPE_CHECKING:
     import h5py
@@ -26,7 +28,7 @@ def describe(file: h5py.File) -> StoredScene | None:
     dataset = child(file, "geophysical_data/rhos")
     if dataset is None:
         return None
-    layer = Layer.of_hdf5(dataset, "yxb")
+    layer = hdf5_layer(dataset, "yxb")
     place, notes = located_swath(file.get("navigation_data", {}), layer)
     return StoredScene(
         product="PACE OCI surface reflectance",

@@ -21,10 +21,12 @@ import numpy as np
 from affine import Affine
 
 from hsreject.errors import FileError
-from hsreject.io.arrays import Layer, Pixels, StoredScene, existing_path
+from hsreject.io.arrays.hdf5 import existing_path, hdf5_layer
+from hsreject.io.arrays.stored_pixels import Layer, Pixels
 from hsreject.io.lookup import Located, located_swath
 from hsreject.io.products import layout
 from hsreject.io.products.layout import attribute, maybe_number, numbers
+from hsreject.io.stored_scene import StoredScene
 from hsreject.io.wavelengths import nanometres
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def describe(file: h5py.File) -> StoredScene | None:
     swath = swaths[f"PRS_{level}_HCO"]
     fields = swath["Data Fields"]
     names = [name for name in ("Vnir", "Swir") if f"{name.upper()}_Cube" in fields]
-    layers = tuple(Layer.of_hdf5(fields[f"{name.upper()}_Cube"], "ybx") for name in names)
+    layers = tuple(hdf5_layer(fields[f"{name.upper()}_Cube"], "ybx") for name in names)
     halves = [_bands(file, *half) for half in zip(names, layers, strict=True)]
     centre, width, flag, gain, offset = map(np.concatenate, zip(*halves, strict=True))
     absorbed = [(low <= centre) & (centre <= high) for low, high in _WATER_VAPOUR]

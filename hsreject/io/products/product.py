@@ -9,11 +9,12 @@ import h5py
 
 from hsreject.errors import FileError
 from hsreject.files import starts_with
-from hsreject.io.arrays import HDF5, StoredScene, open_hdf5
+from hsreject.io.arrays.hdf5 import HDF5, open_hdf5
 from hsreject.io.products import aviris, desis, emit, enmap, neon, pace, prisma, tanager
 from hsreject.io.products.cube import describe_cube
 from hsreject.io.rasters.raster import gdal
 from hsreject.io.remote import RemotePath, is_store
+from hsreject.io.stored_scene import StoredScene
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,10 +16,12 @@ import re
 import h5py
 from rasterio.transform import from_bounds
 
-from hsreject.io.arrays import Layer, Mask, Pixels, StoredScene
+from hsreject.io.arrays.hdf5 import hdf5_layer
+from hsreject.io.arrays.stored_pixels import Layer, Mask, Pixels
 from hsreject.io.lookup import Located, located_swath
 from hsreject.io.products import layout
 from hsreject.io.products.layout import attribute, child, text
+from hsreject.io.stored_scene import StoredScene
 
 _CUBES = {
     "surface_reflectance": "surface reflectance",
@@ -37,12 +39,12 @@ def describe(file: h5py.File) -> StoredScene | None:
     dataset = child(file, *(f"{place}/{name}" for place in places for name in _CUBES))
     if dataset is None:
         return None
-    layer, fields = Layer.of_hdf5(dataset, "byx"), dataset.parent
+    layer, fields = hdf5_layer(dataset, "byx"), dataset.parent
     masks: tuple[Mask, ...] = ()
     notes: tuple[str, ...] = ()
     for name in _MASKS:
         if name in fields and fields[name].shape == layer.shape[1:]:
-            masks += (Mask(name, Layer.of_hdf5(fields[name], "yx")),)
+            masks += (Mask(name, hdf5_layer(fields[name], "yx")),)
         elif name in fields:
             notes += (f"The mask {name} has another size than the image: not used.",)
     if "/GRIDS/" in dataset.name:

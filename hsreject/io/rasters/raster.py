@@ -25,16 +25,8 @@ from rasterio.io import MemoryFile
 from hsreject.errors import FileError
 from hsreject.files import starts_with
 from hsreject.io import remote
-from hsreject.io.arrays import (
-    AXES,
-    HDF5,
-    Layer,
-    Pixels,
-    StoredScene,
-    check_hdf5,
-    read_or_lazy,
-    usable_nodata,
-)
+from hsreject.io.arrays.hdf5 import HDF5, check_hdf5
+from hsreject.io.arrays.stored_pixels import AXES, Layer, Pixels, read_or_lazy, usable_nodata
 from hsreject.io.embeddings import (
     ALPHA_EARTH,
     alpha_earth_values,
@@ -44,6 +36,7 @@ from hsreject.io.embeddings import (
 from hsreject.io.grid import Grid, grid_of_file, quiet_without_place
 from hsreject.io.rasters import envi
 from hsreject.io.remote import RemotePath, gdal_name
+from hsreject.io.stored_scene import StoredScene
 from hsreject.io.wavelengths import band_info
 
 if TYPE_CHECKING:

@@ -118,7 +118,7 @@ CASES = {
         lambda folder: write_emit(folder / "e.nc", CUBE, (np.ones(4), np.ones(4))),
         "lookup table must have two axes",
     ),
-    "a long text": (text_that_is_too_long, "claims"),
+    "a long text": (text_that_is_too_long, "cannot be read"),
     "EnMAP without image": (enmap_without_image, "SPECTRAL_IMAGE"),
     "EnMAP L1B": (enmap_of_two_detectors, "L1B"),
     "EnMAP without bands": (lambda folder: enmap_described_as(folder, "<a/>"), "wavelength"),

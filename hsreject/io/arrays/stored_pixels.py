@@ -7,26 +7,20 @@ mean. :class:`Pixels` makes true values (band, y, x) of them, and :func:`read_or
 from __future__ import annotations
 
 import math
-import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
-from enum import Enum
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import dask.array as da
-import h5py
 import numpy as np
 from dask.array.core import normalize_chunks
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from hsreject.errors import FileError, InputError
-from hsreject.files import reading, starts_with
-from hsreject.io.remote import RemotePath, as_path
-from hsreject.io.wavelengths import BandInfo
+from hsreject.files import reading
+from hsreject.io.remote import RemotePath
 from hsreject.progress import report_read
 from hsreject.schema import CUBE_DIMS
 
@@ -35,12 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hsreject.io.grid import Grid
-    from hsreject.io.lookup import LookupTable
-
 AXES = "byx"
-HDF5 = b"\x89HDF\r\n\x1a\n"
-_HEAP = b"GCOL\1\0\0\0"  # how a heap of texts begins
 _AT_ONCE = 128 * 2**20  # bytes: the most that is read at once to keep stored chunks whole
 _SLAB = 16 * 2**20  # bytes that are read together
 _PIECE = 2**20  # bytes that are scaled together, in the cache
@@ -49,34 +38,6 @@ _LARGE = 2 * _SLAB  # bytes beyond which a block is laid out band by band
 _MOST_BANDS = 65_535
 _LARGE_CLAIM = 2**28  # bytes
 _PACKED = 12_000  # bytes of pixels that come out of one byte at most, by LZW
-_MATLAB_TYPES = {"single": "float32", "double": "float64", "logical": "bool"}
-_MATLAB_TYPES |= {f"{u}int{bits}": f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)}
-# Of old .mat files: byte orders, the type of a deflated element, the types of numbers.
-_BYTE_ORDERS = {b"IM": "<u4", b"MI": ">u4"}
-_DEFLATED, _NUMBERS = 15, (1, 2, 3, 4, 5, 6, 7, 9, 12, 13)
-
-
-class Kind(Enum):
-    """The kinds of files that hsreject opens."""
-
-    RASTER = "raster"
-    PRODUCT = "product"
-    ARRAY = "array"  # .npy and .mat
-    VECTOR = "vector"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StoredScene:
-    """A scene as the reader of a format describes it, over all bands in the file."""
-
-    pixels: Pixels
-    bands: BandInfo = field(default_factory=BandInfo)
-    used: NDArray[np.bool_] | None = None  # False for bands that hold nothing: left out
-    product: str = ""  # what people call it; bands of a product are sorted by wavelength
-    place: Grid | LookupTable | None = None
-    attrs: Mapping[str, Any] = field(default_factory=dict)  # of the cube, beside the usual ones
-    notes: tuple[str, ...] = ()  # what the file does not say and was decided, in sentences
-    warnings: tuple[str, ...] = ()  # what makes the values wrong if nobody acts
 
 
 # Layers: arrays on disk.
@@ -96,16 +57,6 @@ class Layer:
     stored_chunks: tuple[int, ...] | None = None  # how much is stored together; None: rows
     length: float | None = None  # bytes of the files with its pixels; None: of that at `path`
     cached: bool = False  # whether GDAL keeps all blocks of a row, so that parts of them are cheap
-
-    @classmethod
-    def of_hdf5(cls, dataset: h5py.Dataset, axes: str) -> Layer:
-        """Return an array of an open HDF5 file."""
-        path, name = existing_path(dataset.file), dataset.name
-        if dataset.ndim != len(axes):
-            raise FileError(f"{path}: '{name}' has {dataset.ndim} axes, {len(axes)} were expected.")
-        check_real(dataset.dtype, path)
-        read = partial(_read_hdf5, path, name)
-        return cls(path, name, axes, dataset.shape, dataset.dtype, "HDF5", read, dataset.chunks)
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """Return what identifies the array, without reading its values."""
@@ -149,104 +100,19 @@ class Layer:
         return block.transpose([axes.index(axis) for axis in AXES])
 
 
-def _read_hdf5(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[Any]:
-    with _opened(path) as file:
-        return np.asarray(file[name][key])
-
-
-@contextmanager
-def open_hdf5(path: Path) -> Iterator[h5py.File]:
-    """Open an HDF5 file, and turn whatever goes wrong with it into one line about the file.
-
-    One that leads to other files is refused: an untrusted file could read local files.
-    """
-    remote = isinstance(path, RemotePath)
-
-    def check(name: str, link: Any) -> None:
-        entry = file[name] if isinstance(link, h5py.HardLink) else link  # soft: to a member
-        is_array = isinstance(entry, h5py.Dataset)
-        elsewhere = is_array and (entry.external or entry.is_virtual)
-        if elsewhere or isinstance(entry, h5py.ExternalLink):
-            raise FileError(
-                f"{path}: '{name}' lies in another file, which is not followed. If you know where "
-                "it comes from, copy what you need into one file."
-            )
-        if is_array and _is_variable(entry) and entry.id.get_offset() and not remote:
-            # kept as length, and where it is: HDF5 makes room for what is not there
-            layout = np.dtype([("length", "<u4"), ("address", "V12")])
-            texts = np.fromfile(path, layout, entry.size, offset=entry.id.get_offset())
-            if np.any(texts["length"] > path.stat().st_size):
-                raise FileError(f"{path} is damaged: '{name}' claims to be longer than the file.")
-
-    with _opened(path) as file:
-        _check_heaps(path)
-        file.visititems_links(check)
-        yield file
-
-
-def _is_variable(dataset: h5py.Dataset) -> bool:
-    kind = dataset.id.get_type()  # numpy has no type for some of them
-    texts = isinstance(kind, h5py.h5t.TypeStringID) and kind.is_variable_str()
-    return texts or isinstance(kind, h5py.h5t.TypeVlenID)
-
-
-def _check_heaps(path: Path) -> None:
-    """Raise if HDF5 would read a damaged file for ever: at an entry without a length in a heap."""
-    # "HDF5 File Format Specification", III.E; heaps lie near the start
-    with path.open("rb") as stream:
-        raw = stream.read(2**18 if isinstance(path, RemotePath) else 2**24)
-    start = raw.find(_HEAP)
-    while start >= 0:
-        entry, end = start + 16, start + int.from_bytes(raw[start + 8 : start + 16], "little")
-        while entry < min(end, len(raw)) - 15:
-            used = any(raw[entry : entry + 2])  # else what is free, which counts its own 16 bytes
-            length = int.from_bytes(raw[entry + 8 : entry + 16], "little")
-            step = (16 + -(-length // 8) * 8 if used else length) % 2**64
-            if step == 0:
-                raise FileError(f"{path} is damaged: an entry of its heap has no length.")
-            entry += step
-        start = raw.find(_HEAP, start + 1)
-
-
-def check_hdf5(path: Path) -> None:
-    """Raise unless :func:`open_hdf5` opens a file that another library is about to read."""
-    with open_hdf5(path):
-        pass
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[h5py.File]:
-    """Open an HDF5 file that has been looked at."""
-    with (
-        reading(path),
-        path.open("rb") if isinstance(path, RemotePath) else nullcontext(path) as source,
-        _hdf5(source) as file,
-    ):
-        yield file
-
-
-def _hdf5(source: Any) -> h5py.File:
-    # Locks do not help reading, and fail on some network drives. But if this process already has
-    # the file open, HDF5 requires the same setting: then as h5py does by default, or as configured.
-    for locking in (False, None, True):
-        try:
-            return h5py.File(source, "r", locking=locking)
-        except OSError as error:
-            if "locking" not in str(error):
-                raise
-    return h5py.File(source, "r", locking="best-effort")
-
-
-def existing_path(file: h5py.File) -> Path:
-    """Return the absolute path of an open file."""
-    return as_path(file.filename).absolute()
-
-
 def native_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type of values once read: the machine's byte order, single or double precision."""
     if dtype.kind == "f" and dtype.itemsize not in {4, 8}:
         return np.dtype(np.float32 if dtype.itemsize < 4 else np.float64)
     return dtype.newbyteorder("=")
+
+
+def check_real(dtype: np.dtype[Any], path: Path) -> None:
+    """Raise unless a type is that of real numbers."""
+    if dtype.kind == "c" or dtype.names == ("real", "imag"):  # as in MATLAB's new files
+        raise FileError(f"{path} holds complex numbers ({dtype}). Store their amplitude.")
+    if dtype.kind not in "iufb":
+        raise FileError(f"{path} holds {dtype}, not numbers.")
 
 
 def usable_nodata(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
@@ -612,142 +478,3 @@ class _Unread(BackendArray):
     def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
         with reading(self.path):
             return np.asarray(self.array[key])
-
-
-# Bare arrays: NumPy .npy files and MATLAB .mat files, old (scipy) and new (HDF5).
-
-
-def stored_arrays(path: Path) -> list[Layer]:
-    """Return the arrays of numbers in a .npy or .mat file without reading them, axes not named.
-
-    Axes come in the order in which the users of a format write them.
-    """
-    path = path.absolute()  # a lazy array may be read from another working folder
-
-    def layer(
-        kind: str, read: Any, name: str, shape: tuple[int, ...], dtype: Any, chunks: Any = None
-    ) -> Layer:
-        reader = partial(read, path, name)
-        return Layer(path, name, "", shape, native_type(np.dtype(dtype)), kind, reader, chunks)
-
-    with reading(path):
-        if path.suffix.lower() == ".npy":
-            if not starts_with(path, b"\x93NUMPY"):
-                raise FileError(f"{path} is not a NumPy file. Save the array with numpy.save.")
-            array = np.load(path, mmap_mode="r")
-            return [layer("numpy", _read_npy, "", array.shape, array.dtype)]
-        # HDF5 files by MATLAB start with 512 bytes of their own
-        if any(starts_with(path, HDF5, offset=offset) for offset in (0, 512)):
-            with open_hdf5(path) as file:
-                # not .values(), whose iterator keeps h5py locked after an error
-                entries = [entry for name in list(file) if _holds_numbers(entry := file[name])]
-                return [
-                    layer(
-                        "matlab-hdf5",
-                        _read_matlab_hdf5,
-                        entry.name.strip("/"),
-                        entry.shape[::-1],  # axes are stored in reverse
-                        entry.dtype,
-                        entry.chunks and entry.chunks[::-1],
-                    )
-                    for entry in entries
-                ]
-        _check_matrices(path)
-        from scipy.io import whosmat  # noqa: PLC0415  (slow)
-
-        # compressed as one piece, and of the type that MATLAB shows, not that of the packed one
-        return [
-            layer("matlab", _read_mat, name, shape, _MATLAB_TYPES[stored_as], shape)
-            for name, shape, stored_as in whosmat(path)
-            if stored_as in _MATLAB_TYPES
-        ]
-
-
-def _holds_numbers(entry: Any) -> bool:
-    """Tell whether an HDF5 entry is an array: MATLAB stores text and empty ones as numbers, too."""
-    if not (isinstance(entry, h5py.Dataset) and entry.shape and entry.dtype.kind in "iufV"):
-        return False
-    text = entry.attrs.get("MATLAB_class", b"") in {b"char", "char"}
-    return not text and "MATLAB_empty" not in entry.attrs
-
-
-def _read_npy(path: Path, _name: str, key: tuple[slice, ...]) -> NDArray[Any]:
-    return np.asarray(np.load(path, mmap_mode="r")[key])
-
-
-def _read_matlab_hdf5(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[Any]:
-    return _read_hdf5(path, name, key[::-1]).T
-
-
-def _read_mat(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[Any]:
-    from scipy.io import loadmat  # noqa: PLC0415  (slow)
-
-    return np.asarray(loadmat(path, variable_names=[name])[name][key])
-
-
-def _check_matrices(path: Path) -> None:
-    """Raise where scipy would crash: at numbers of a type that MATLAB does not have."""
-    # "MAT-File Format", MathWorks: elements with a type and a length, matrices maybe deflated. In a
-    # matrix of numbers, flags (4 words), sides and name come before the numbers; each has a type
-    # and a length, which fill one word if what follows fits into another.
-    with path.open("rb") as stream:
-        order = _BYTE_ORDERS.get(stream.read(128)[126:])  # none in an older kind of files
-        while order is not None and len(tag := stream.read(8)) == 8:
-            kind, length = np.frombuffer(tag, order).tolist()
-            start = stream.read(min(length, 4096))
-            stream.seek(length - len(start), 1)
-            if kind == _DEFLATED:
-                start = zlib.decompressobj().decompress(start, 4096)[8:]
-            words = np.frombuffer(start[: len(start) // 4 * 4], order).tolist()
-            at = 4
-            for _ in ("sides", "name"):
-                if at + 1 < len(words):
-                    at += 2 if words[at] >> 16 else 2 + 2 * -(-words[at + 1] // 8)
-            if at >= len(words) or words[2] & 255 not in range(6, 16):  # text, a struct, a cell
-                continue
-            stated = words[at] & 0xFFFF if words[at] >> 16 else words[at]
-            if stated not in _NUMBERS:
-                raise FileError(
-                    f"{path} is damaged: it holds numbers of the unknown type {stated}. Copy or "
-                    "save it again."
-                )
-
-
-def choose_array(
-    arrays: list[Layer], *, path: Path, n_axes: int, what: str, variable: str | None
-) -> Layer:
-    """Return the only array that could be the scene or the labels, or the one that was named."""
-    named = [array for array in arrays if variable in {None, array.name}]
-    fitting = [a for a in named if len(a.stored_shape) == n_axes and min(a.stored_shape) > 0]
-    if n_axes == 2 and len(fitting) > 1:  # MATLAB keeps numbers and lists as matrices too
-        fitting = [array for array in fitting if min(array.stored_shape) > 1] or fitting
-    if not fitting:
-        which = f"array '{variable}'" if variable else "array"
-        raise FileError(
-            f"{path} has no {which} with {n_axes} axes for the {what}. "
-            f"It has: {_listed(arrays) or 'no array of numbers'}; what is inside structs, cells, "
-            "sparse matrices or groups is not looked at: save it as an array of its own."
-        )
-    if len(fitting) > 1:
-        raise FileError(
-            f"{path} has several arrays that could be the {what}: {_listed(fitting)}. "
-            f"Choose one with variable='{fitting[0].name}'."
-        )
-    return fitting[0]
-
-
-def _listed(arrays: list[Layer]) -> str:
-    return ", ".join(f"{one.name or 'an array'} ({sides(one.stored_shape)})" for one in arrays)
-
-
-def sides(shape: tuple[int, ...]) -> str:
-    """Return a shape in words, such as "3 x 4"."""
-    return " x ".join(map(str, shape))
-
-
-def check_real(dtype: np.dtype[Any], path: Path) -> None:
-    """Raise unless a type is that of real numbers."""
-    if dtype.kind == "c" or dtype.names == ("real", "imag"):  # as in MATLAB's new files
-        raise FileError(f"{path} holds complex numbers ({dtype}). Store their amplitude.")
-    if dtype.kind not in "iufb":
-        raise FileError(f"{path} holds {dtype}, not numbers.")

@@ -1,0 +1,1 @@
+"""Arrays in files, not read yet: their pixels, those of HDF5, and bare ones."""
