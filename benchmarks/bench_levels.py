@@ -3,7 +3,7 @@
 ``python -m benchmarks levels`` redraws the samples of a promise 1,000 times. What coarser answers
 bring on real scenes is printed by ``python -m benchmarks.bench_levels --enmap CUBE LABELS``: the
 coverage at 5 and 10 % error, best possible (the threshold chosen with the truth) and certified (a
-climb of 400 labels, 90 % confidence), as Markdown.
+sequential design of 400 labels, 90 % confidence), as Markdown.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def redrawn_scene() -> tuple[xr.Dataset, np.ndarray]:
     return hr.HierarchicalRejector(groups).rank(field.assign_attrs(calibrated=True)), truth
 
 
-def climbed(
+def labelled(
     label: xr.DataArray, confidence: xr.DataArray, truth: np.ndarray, n: int, **asked: object
 ) -> hr.Certificate:
-    """Return the certificate of a climb that was labelled to its end."""
+    """Return the certificate of a sequential design that was labelled to its end."""
     exclude = asked.get("exclude")
-    sample = hr.draw_sample(label, n, design="climb", confidence=confidence, **asked)
+    sample = hr.draw_sample(label, n, design="sequential", confidence=confidence, **asked)
     size = 0
     while len(sample) > size:
         size = len(sample)
@@ -113,11 +113,15 @@ def rows() -> Iterator[Row]:
     yield sort_row()
     ranking, truth = redrawn_scene()
     label, levels = ranking["label"], ranking["level_confidence"]
-    for design, n, alpha in (("random", 200, 0.15), ("climb", 200, 0.15), ("climb", 200, 0.1)):
+    for design, n, alpha in (
+        ("random", 200, 0.15),
+        ("sequential", 200, 0.15),
+        ("sequential", 200, 0.1),
+    ):
         broken, coverage = 0, []
         for seed in range(N_REDRAWS):
-            if design == "climb":
-                certificate = climbed(label, levels, truth, n, seed=seed, max_error=alpha)
+            if design == "sequential":
+                certificate = labelled(label, levels, truth, n, seed=seed, max_error=alpha)
             else:
                 sample = hr.draw_sample(label, n, seed=seed).with_reference(truth)
                 certificate = hr.certify(label, levels, sample, max_error=alpha)
@@ -132,11 +136,11 @@ def rows() -> Iterator[Row]:
     broken, coverage = 0, []
     for seed in range(N_REDRAWS):
         asked = {"seed": seed, "max_error": 0.15, "per_class": "together"}
-        certificate = climbed(label, levels, truth, 500, **asked)
+        certificate = labelled(label, levels, truth, 500, **asked)
         coverage.append(certificate.coverage)
         broken += any(_is_broken(one, ranking, truth) for one in certificate.by_class)
     yield Row(
-        "climb, 500 labels, 15 % error, per class and group together: promises broken of "
+        "sequential, 500 labels, 15 % error, per class and group together: promises broken of "
         f"{N_REDRAWS}",
         f"{100 * broken / N_REDRAWS:.1f} %, keeps {100 * np.mean(coverage):.0f} %",
         "at most 10 %",
@@ -209,7 +213,7 @@ def measured(groups: dict[str, list[str]], draw: Draw, seed: int) -> dict[str, l
             else:
                 levels = np.resize(np.append(row["kept_at_level"].values, [0.0, 0.0]), 3)
                 information = float(row["information"])
-            certificate = climbed(
+            certificate = labelled(
                 ranking["label"], confidence, truth, N_LABELS, seed=seed, max_error=alpha,
                 exclude=~judged,
             )  # fmt: skip

@@ -2,9 +2,9 @@
 A promise: with 90 % confidence at most 5 % of the kept pixels are wrong
 ========================================================================
 
-At most 500 pixels are labelled, batch by batch, where the promise is decided: a climb that
-starts from the most confident pixels. A step passes when few enough of the pixels looked at are
-wrong (dashes), until one fails; the last that passed is certified. With 90 % confidence at most
+At most 500 pixels are labelled, batch by batch, where the promise is decided: a sequential design
+that starts from the most confident pixels. A step passes when few enough of the pixels looked at
+are wrong (dashes), until one fails; the last that passed is certified. With 90 % confidence at most
 5 % of the pixels that it keeps are wrong, whatever the classifier and the scene
 (:func:`hsreject.certify`), and you may stop at any time.
 
@@ -21,7 +21,7 @@ model = hr.SceneClassifier(hr.SparseMultinomialRegression(), features=[hr.MNF(30
 probability = model.fit(cube, train).predict_proba(cube)
 maps = hr.PixelwiseRejector().rank(probability.where(test > 0))  # elsewhere no data
 
-sample = hr.draw_sample(maps.label, 500, design="climb", confidence=maps.confidence, seed=0)
+sample = hr.draw_sample(maps.label, 500, design="sequential", confidence=maps.confidence, seed=0)
 size = 0
 while len(sample) > size:  # the field work, 50 points at a time
     size, sample = len(sample), sample.with_reference(test)

@@ -6,11 +6,11 @@ from . import schema as schema
 from .certification.assessment import Assessment as Assessment
 from .certification.assessment import assess as assess
 from .certification.certificate import Certificate as Certificate
-from .certification.certificate import certify as certify
+from .certification.certify import certify as certify
 from .certification.design import draw_sample as draw_sample
-from .certification.design import expected_coverage as expected_coverage
 from .certification.design import more_points as more_points
-from .certification.design import predicted_error as predicted_error
+from .certification.planning import expected_coverage as expected_coverage
+from .certification.planning import predicted_error as predicted_error
 from .certification.sample import Sample as Sample
 from .certification.sample import open_sample as open_sample
 from .classify.auto_classifier import AutoClassifier as AutoClassifier

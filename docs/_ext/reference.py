@@ -61,7 +61,10 @@ RETURNED = {
     "certification": (
         "certification.sample.Design",
         "certification.assessment.Estimate",
-        "certification.climb.Look",
+        "certification.certificate.Guarantee",
+        "certification.exact_tests.Requirement",
+        "certification.exact_tests.Test",
+        "certification.planning.Outlook",
     ),
     "mapping": (
         "mapping.map_scene.SceneMap",

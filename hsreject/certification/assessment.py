@@ -12,7 +12,7 @@ import xarray as xr
 from scipy.special import betaincinv
 
 from hsreject.certification.frame import NODATA, labels_of
-from hsreject.certification.sample import CANNOT_TELL, CLIMB, STRATIFIED, Sample, given_sample
+from hsreject.certification.sample import CANNOT_TELL, SEQUENTIAL, STRATIFIED, Sample, given_sample
 from hsreject.errors import HsrejectWarning, InputError
 from hsreject.io.grid import Grid
 from hsreject.io.vectors.spreadsheet import write_csv
@@ -196,7 +196,7 @@ def assess(
         where not sampled, and is trusted to be a simple random sample of the map, or of each of its
         classes. Points without a reference are left out, as if chance had chosen them; those that
         nobody could label widen the intervals to all possibilities. Missing points are refused, and
-        so are those of a climb, which leaves out what it rejects.
+        so are those of a sequential design, which leaves out what the map rejects.
     confidence_level : float in (0, 1)
         Of the intervals.
     assume_random : bool
@@ -244,10 +244,10 @@ def assess(
     check_number("confidence_level", confidence_level, above=0, below=1)
     on_map = labels_of(label_with_rejection, name="label_with_rejection")
     points = given_sample(sample, on_map, assume_random=assume_random)
-    if points.kind == CLIMB:
+    if points.kind == SEQUENTIAL:
         raise InputError(
-            "The points of a climb certify a map, but do not estimate accuracies and areas: none "
-            "lies where it rejects. Draw a sample with design='random' or 'stratified'."
+            "The points of a sequential design certify a map, but do not estimate accuracies and "
+            "areas: none lies where it rejects. Draw a sample with design='random' or 'stratified'."
         )
     has_data, rejected = on_map.values != NODATA, points.label == REJECTED
     n_rejected = int(np.count_nonzero(on_map.values == REJECTED))
@@ -286,7 +286,7 @@ def assess(
             STATISTIC: list(STATISTICS),
         },
     )
-    drawn = "a random sample, as the caller says"
+    drawn = "a random sample, as stated by the user"
     if points.design is not None:
         drawn = f"a {points.kind} sample drawn by hsreject, seed {points.design.seed}"
         n_drawn, n_all = points.design.n_pixels, int(np.count_nonzero(has_data))

@@ -45,7 +45,7 @@ class Frame:
         confidence: xr.DataArray | NDArray[Any] | None = None,
         exclude: xr.DataArray | NDArray[Any] | None = None,
     ) -> Frame:
-        """Return the frame of what a caller gave, checked."""
+        """Check what was given and make the frame of it."""
         on_map = labels_of(label)
         inside = on_map.values != NODATA
         if exclude is not None:
@@ -88,8 +88,12 @@ class Frame:
         table, below = self.tree.table, partial(node_of, tree=self.tree)
         return table.subset(node for node in table.values if set(values) & set(below(node)[1]))
 
-    def regions(self, node: int | None = None) -> Regions:
-        """Return what thresholds keep of the map, or of the pixels of a class or group.
+    def parts(self, per_class: str) -> list[NestedRegions]:
+        """Rank the pixels of the map as one or, if `per_class` says so, of each class and group."""
+        return [self.regions(node) for node in (self.nodes.values if per_class else (None,))]
+
+    def regions(self, node: int | None = None) -> NestedRegions:
+        """Rank the pixels of the map, or of a class or group, by falling thresholds.
 
         Where pixels are rejected already, the largest coverage keeps the others.
         """
@@ -109,14 +113,14 @@ class Frame:
         descending = np.unique(np.sort(confidence)[confidence.size - rank])[::-1]
         thresholds = descending.astype(np.float64)
         # the first threshold that is not above a confidence is that of its region
-        depth = np.full(label.shape, thresholds.size, dtype=np.int8)  # there are at most 50
-        depth[members] = np.searchsorted(-thresholds, -confidence.astype(np.float64))
-        sizes = np.cumsum(np.bincount(depth[members]))
-        return Regions(self, thresholds, sizes, n_all, depth, node, level, below)
+        first_region = np.full(label.shape, thresholds.size, dtype=np.int8)  # there are at most 50
+        first_region[members] = np.searchsorted(-thresholds, -confidence.astype(np.float64))
+        sizes = np.cumsum(np.bincount(first_region[members]))
+        return NestedRegions(self, thresholds, sizes, n_all, first_region, node, level, below)
 
 
 @dataclass(frozen=True, eq=False)
-class Regions:
+class NestedRegions:
     """What falling thresholds keep of a map, or of one of its classes or groups.
 
     A pixel of the map is kept where its coarsest answer reaches the threshold, and answered with
@@ -127,21 +131,21 @@ class Regions:
     thresholds: NDArray[np.float64]  # the smallest confidence of each region, descending
     sizes: NDArray[np.int64]  # pixels of each region
     n_all: int  # pixels that coverages are shares of
-    depth: NDArray[np.int8]  # the first region around each pixel; their number where none is
+    first_region: NDArray[np.int8]  # the first region around each pixel; their number where none is
     node: int | None = None  # code of the class or group
     level: int = -1  # of the confidences that rank its pixels
     below: list[int] | None = None  # the classes of a class or group
 
     def kept_labels(self, threshold: float) -> NDArray[np.integer]:
-        """Return the labels (y, x) that a threshold keeps, 0 elsewhere."""
-        keep = self.depth <= np.searchsorted(-self.thresholds, -threshold)
+        """Keep the labels (y, x) that reach a threshold, 0 elsewhere."""
+        keep = self.first_region <= np.searchsorted(-self.thresholds, -threshold)
         return np.where(keep, self.frame.label.values, REJECTED)
 
     def answers(
         self, row: NDArray[np.int64], column: NDArray[np.int64], reference: NDArray[np.int64]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which points are kept, and the answers of which are wrong (region, point)."""
-        keep = self.depth[row, column] <= np.arange(self.sizes.size)[:, None]
+        """Tell which points are kept, and the answers of which are wrong (region, point)."""
+        keep = self.first_region[row, column] <= np.arange(self.sizes.size)[:, None]
         label, tree = self.frame.label.values[row, column], self.frame.tree
         if self.below is not None:
             return keep, np.broadcast_to(~np.isin(reference, self.below), keep.shape)
@@ -161,8 +165,8 @@ class Regions:
     def predicted_errors(
         self, predicted: xr.DataArray | NDArray[Any] | None
     ) -> NDArray[np.float64] | None:
-        """Return the share of wrong pixels predicted for each region, if only by a probability."""
-        levels, members = self.frame.levels, self.depth < self.sizes.size
+        """Predict the share of wrong pixels of each region, if only by a probability."""
+        levels, members = self.frame.levels, self.first_region < self.sizes.size
         stated = self.frame.confidence.attrs.get("long_name")  # type: ignore[union-attr]
         if predicted is not None:
             error = schema.as_map(predicted, name="predicted")
@@ -182,18 +186,18 @@ class Regions:
             values = 1 - levels[self.level][members].astype(np.float64)
         else:
             return None
-        return np.asarray(np.cumsum(np.bincount(self.depth[members], values)) / self.sizes)
+        return np.asarray(np.cumsum(np.bincount(self.first_region[members], values)) / self.sizes)
 
 
 @dataclass(frozen=True, eq=False)
-class Stack(Regions):
+class StackedMaps(NestedRegions):
     """Maps with rejection by their coverage, as regions; thresholds are their positions."""
 
     maps: tuple[NDArray[np.integer], ...] = ()
 
     @classmethod
-    def of(cls, maps: list[xr.DataArray], frame: Frame) -> Stack:
-        """Return the maps that keep something."""
+    def of(cls, maps: list[xr.DataArray], frame: Frame) -> StackedMaps:
+        """Order the maps that keep something."""
         values = tuple(one.values for one in maps)
         if any(((one == NODATA) != (values[0] == NODATA)).any() for one in values):
             raise InputError("The maps of a stack must have data in the same pixels.")
@@ -205,22 +209,22 @@ class Stack(Regions):
         return cls(frame, order.astype(float), sizes[order], frame.n_pixels, nowhere, maps=values)
 
     def kept_labels(self, threshold: float) -> NDArray[np.integer]:
-        """Return the labels (y, x) of a map of the stack."""
+        """Keep the labels (y, x) of one map of the stack, 0 elsewhere."""
         return np.where(self.frame.inside, self.maps[int(threshold)], REJECTED)
 
     def answers(
         self, row: NDArray[np.int64], column: NDArray[np.int64], reference: NDArray[np.int64]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which points are kept, and the labels of which are wrong (map, point)."""
+        """Tell which points are kept, and the labels of which are wrong (map, point)."""
         labels = np.array([self.maps[int(place)][row, column] for place in self.thresholds])
         return labels != REJECTED, labels != reference
 
     def predicted_errors(self, predicted: object) -> None:
-        """Return nothing: maps of a stack are not ranked by a confidence."""
+        """Predict nothing: maps of a stack are not ranked by a confidence."""
 
 
 def node_of(code: int, tree: ClassTree | None) -> tuple[int, list[int]]:
-    """Return the level of a class or group and the classes below it; a class is below itself."""
+    """Find the level of a class or group and the classes below it; a class is below itself."""
     if tree is None:
         return 0, [code]
     row = tree.table.values.index(code)
@@ -228,7 +232,7 @@ def node_of(code: int, tree: ClassTree | None) -> tuple[int, list[int]]:
 
 
 def ranking_of(confidence: Any, on_map: xr.DataArray) -> tuple[xr.DataArray, ClassTree | None]:
-    """Return checked confidences of a map, and the class tree if they are of its levels."""
+    """Check the confidences of a map; with the class tree if they are of its levels."""
     if CATEGORY in getattr(confidence, "dims", ()) and GROUPS_ATTRIBUTE in on_map.attrs:
         plain = confidence.drop_vars((CATEGORY, schema.CLASS_NAME), errors="ignore").drop_attrs()
         confidence = plain.rename({CATEGORY: LEVEL}).assign_attrs(ClassTree.of(on_map).to_attrs())
@@ -248,11 +252,6 @@ def ranking_of(confidence: Any, on_map: xr.DataArray) -> tuple[xr.DataArray, Cla
         raise InputError(f"confidence must hold numbers (got {numbers.dtype}).")
     precise = numbers.dtype in {np.dtype(np.float32), np.dtype(np.float64)}
     return numbers if precise else numbers.astype(np.float64), tree
-
-
-def percent(share: float, digits: int | None = None) -> str:
-    """Return a share as text, such as 5 %."""
-    return f"{100 * share:g} %" if digits is None else f"{100 * share:.{digits}f} %"
 
 
 def labels_of(label: xr.DataArray | NDArray[Any], *, name: str = "label") -> xr.DataArray:

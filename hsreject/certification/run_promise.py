@@ -11,7 +11,9 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
-from hsreject.certification.certificate import Certificate, certify, say
+from hsreject.certification.certificate import Certificate
+from hsreject.certification.certify import certify
+from hsreject.certification.sentences import sentence
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.schema import (
     LEVEL_CONFIDENCE,
@@ -52,8 +54,10 @@ def certified_place(
     place = certificate.threshold
     if place is not None and order is not None:
         place = float(order[int(place)])
-    drawn = "a random half of the test pixels"  # there are no more of them
-    return replace(certificate, drawn=drawn, n_needed=None), place
+    (guarantee,) = certificate.guarantees
+    further = replace(guarantee.outlook, n_needed=None)  # there are no more test pixels
+    guarantees = (replace(guarantee, outlook=further),)
+    return replace(certificate, origin="test pixels", guarantees=guarantees), place
 
 
 def promise_figures(
@@ -94,5 +98,5 @@ def promise_words(certificate: Certificate, one: xr.Dataset) -> dict[str, str]:
     statement = certificate.statement
     if certificate.threshold is None:
         return {"statement": statement, "text": statement}
-    evaluation = say("evaluation", figures={name: value.item() for name, value in one.items()})
+    evaluation = sentence("evaluation", figures={name: value.item() for name, value in one.items()})
     return {"statement": statement, "evaluation": evaluation, "text": f"{statement} {evaluation}"}

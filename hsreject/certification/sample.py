@@ -47,15 +47,16 @@ if TYPE_CHECKING:
     Columns = dict[str, NDArray[Any]]
     Places = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-RANDOM, STRATIFIED, CLIMB = "random", "stratified", "climb"
+RANDOM, STRATIFIED, SEQUENTIAL = "random", "stratified", "sequential"
 CHOSEN = "chosen"  # to train on, of :func:`hsreject.next_labels`: not a random sample
 TOGETHER, EACH = "together", "each"
+_EARLIER = {"climb": SEQUENTIAL}  # what designs were called, in files and in calls
 
 CANNOT_TELL = -1
 """The reference of a point that was looked at and could not be labelled."""
 CANNOT_TELL_TEXT = "cannot tell"
 NONE_OF_THESE_TEXT = "none of these"
-WAY_OUT = (
+REMEDY = (
     "Draw a sample with 'hsreject sample', or, if these points are a simple random sample of this "
     "map and none of them was used to make it, say so (assume_random=True, --assume-random)."
 )
@@ -71,17 +72,17 @@ class Design:
     """How the points of a sample were drawn.
 
     Its text, such as "random n=500 pixels=20865 seed=0 map=0123456789abcdef", is in every row of a
-    sample file, because a column survives every program that files go through. That of a climb
-    holds the whole plan and ends in a digest of itself: a changed plan is noticed.
+    sample file, because a column survives every program that files go through. That of a sequential
+    design holds all of it and ends in a digest of itself: a changed one is noticed.
     """
 
-    kind: str  # "random", "stratified" or "climb"
-    n_points: int  # drawn; of a climb, the labels that one is ready to make
+    kind: str  # "random", "stratified" or "sequential"
+    n_points: int  # drawn; of a sequential design, the labels that one is ready to make
     n_pixels: int  # of the map that could be drawn: those with data that were not excluded
     seed: int
     map_id: str  # of the label map, see :func:`hsreject.schema.label_maps.map_id`
-    looks: tuple[int, ...] = ()  # of a random sample: after how many labels one may certify
-    ranking_id: str = ""  # of a climb: tells labels, confidences and exclusions from any other
+    looks: tuple[int, ...] = ()  # of a random sample of 0.3: after how many labels one may certify
+    ranking_id: str = ""  # of a sequential design: of labels, confidences and exclusions
     max_error: float = 0.0
     confidence_level: float = 0.0
     starts: tuple[int, ...] = ()  # first region: one, or one for each class of the map
@@ -93,34 +94,44 @@ class Design:
             value = getattr(self, name)
             if value or isinstance(value, int):
                 text += f" {key}={','.join(map(str, value)) if type(value) is tuple else value}"
-        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-        return f"{text} check={digest}" if self.kind == CLIMB else text
+        return f"{text} check={_check(text)}" if self.kind == SEQUENTIAL else text
 
     @classmethod
     def parse(cls, text: str) -> Design | None:
-        """Return the design that a text states, or None; raise if its plan was changed."""
+        """Read the design that a text states, or None; raise if it was changed."""
         stated = _DESIGN.search(text)
         if stated is None:
             return None
         entries = (entry.split("=", 1) for entry in stated[2].split() if entry[:6] != "check=")
         try:
             facts = {_ENTRIES[key][0]: _ENTRIES[key][1](value) for key, value in entries}
-            design = cls(kind=stated[1], **facts)
+            design = cls(kind=kind_of(stated[1]), **facts)
         except (KeyError, TypeError, ValueError):
             return None
-        if design.kind == CLIMB and str(design) != stated[0]:
+        unchecked = str(design).partition(" check=")[0].replace(design.kind, stated[1], 1)
+        if design.kind == SEQUENTIAL and stated[0] != f"{unchecked} check={_check(unchecked)}":
             raise InputError(
-                "The plan of the sample (column 'design') was changed after the draw, which breaks "
-                "its promise. Take the column from the file that was drawn, or draw a new sample."
+                "The design of the sample (column 'design') was changed after the draw, which "
+                "breaks its promise. Take the column from the file that was drawn, or draw a new "
+                "sample."
             )
         return design
+
+
+def kind_of(word: str) -> str:
+    """Name a kind of design as it is called today."""
+    return _EARLIER.get(word, word)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(",")))
 
 
-_DESIGN = re.compile(r"\b(random|stratified|climb|chosen)((?: \w+=[\w.,+-]+)+)")
+def _check(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+_DESIGN = re.compile(r"\b(random|stratified|sequential|climb|chosen)((?: \w+=[\w.,+-]+)+)")
 _ENTRIES: dict[str, tuple[str, Any]] = {  # in the text of a design, and how they are read
     "n": ("n_points", int), "pixels": ("n_pixels", int), "seed": ("seed", int),
     "map": ("map_id", str), "looks": ("looks", _numbers), "ranking": ("ranking_id", str),
@@ -217,10 +228,10 @@ class Sample:
 
     @property
     def inclusion_probability(self) -> NDArray[np.float64]:
-        """The share of the pixels of its stratum that was drawn, for each point; NaN in a climb."""
+        """The drawn share of the pixels of each point's stratum; NaN in a sequential design."""
         _, stratum, counts = np.unique(self.stratum, return_inverse=True, return_counts=True)
         share = counts[stratum] / self.stratum_pixels
-        return np.full(len(self), np.nan) if self.kind == CLIMB else np.asarray(share)
+        return np.full(len(self), np.nan) if self.kind == SEQUENTIAL else np.asarray(share)
 
     def select(self, which: NDArray[Any] | slice) -> Sample:
         """Return the points that a mask or an index chooses."""
@@ -355,7 +366,7 @@ def file_columns(sample: Sample, *, show_label: bool) -> tuple[Columns, NDArray[
     unlabelled = {NO_REFERENCE: None, CANNOT_TELL: CANNOT_TELL_TEXT}
     columns: Columns = {"id": sample.id, "reference": texts(sample.reference, unlabelled), **place}
     columns |= {"row": sample.row, "column": sample.column}
-    if sample.kind not in {CLIMB, CHOSEN}:
+    if sample.kind not in {SEQUENTIAL, CHOSEN}:
         columns |= {
             "stratum": sample.stratum,
             "inclusion_probability": sample.inclusion_probability,
@@ -610,16 +621,16 @@ def given_sample(
             "of any map. Draw one with 'hsreject sample'."
         )
     if not (sample.kind or assume_random):
-        raise InputError(f"The sample does not say how its points were drawn. {WAY_OUT}")
+        raise InputError(f"The sample does not say how its points were drawn. {REMEDY}")
     n_drawn = 0 if sample.design is None else sample.design.n_points
-    if len(sample) < n_drawn and not (assume_random or sample.kind == CLIMB):
+    if len(sample) < n_drawn and not (assume_random or sample.kind == SEQUENTIAL):
         raise InputError(
             f"{n_drawn - len(sample)} of the {n_drawn} points that were drawn are missing from the "
             "sample. Put these rows back, with an empty reference."
         )
     points = sample.on_map(on_map)
     points = points.select(points.label != NODATA)
-    if not points.labelled.any() and points.kind != CLIMB:
+    if not points.labelled.any() and points.kind != SEQUENTIAL:
         raise InputError(
             "No sampled pixel has a reference where the map has data. Fill in the column "
             "'reference' with class names or codes."

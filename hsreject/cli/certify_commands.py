@@ -74,7 +74,7 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
     check_there(*labels, confidence, sample, exclude, predicted)
     import xarray as xr
 
-    from hsreject.certification.certificate import certify
+    from hsreject.certification.certify import certify
     from hsreject.certification.design import more_points
     from hsreject.certification.sample import open_sample
     from hsreject.files import check_folder, complete_folder
@@ -123,7 +123,7 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
         )
     elif more:
         n_open = int((~points.labelled).sum())
-        why = "the climb has ended" if certificate.n_planned > len(points) else "all are drawn"
+        why = "the tests have ended" if certificate.n_planned > len(points) else "all are drawn"
         say(f"no more points: {f'{n_open} wait for a label' if n_open else why}")
 
 

@@ -273,7 +273,7 @@ def _open_predicted(path: Path, label: xr.DataArray, confidence: xr.DataArray) -
 
     Those of a run are its test pixels or, where it has none, those of its cross-validation.
     """
-    from hsreject.certification.design import error_of_curve, predicted_error
+    from hsreject.certification.planning import error_of_curve, predicted_error
     from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_band
 

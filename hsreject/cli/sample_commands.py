@@ -54,9 +54,6 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
         ),
     ] = False,
     design: Annotated[str, typer.Option(help="random, or stratified by class.")] = "random",
-    looks: Annotated[
-        str, typer.Option(help="Of a random sample: when to certify, such as 200,400.")
-    ] = "",
     exclude: Exclude = None,
     attribute: Attribute = None,
     seed: Annotated[
@@ -79,16 +76,16 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
     from hsreject.certification.design import draw_sample
     from hsreject.files import check_target
 
-    climb = for_promise is not None
+    sequential = for_promise is not None
     faults = {
         "A promise ranks the pixels of the map: give their --confidence, too.": (
-            confidence is None and (plan or climb)
+            confidence is None and (plan or sequential)
         ),
         "--plan is about the map as a whole: leave out --per-class.": plan and per_class,
         "--per-class and --predicted are about a promise: give --for-promise.": (
-            not climb and (per_class or (predicted and not plan))
+            not sequential and (per_class or (predicted and not plan))
         ),
-        "A promise has a design of its own: leave out --design.": climb and design != "random",
+        "A promise has a design of its own: leave out --design.": sequential and design != "random",
     }
     if fault := next((sentence for sentence, holds in faults.items() if holds), ""):
         raise InputError(fault)
@@ -100,20 +97,19 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
         return
     if n is None or out is None:
         raise InputError("Give the number of points (--n) and the file to make (--out).")
-    if seed is None:  # a second climb on points of the first one would not be a second chance
-        seed = secrets.randbelow(2**31) if climb else 0
+    if seed is None:  # a second design on points of the first one would not be a second chance
+        seed = secrets.randbelow(2**31) if sequential else 0
     sample = draw_sample(
         **inputs._asdict(),
         n=n,
-        design="climb" if climb else design,
+        design="sequential" if sequential else design,
         seed=seed,
-        looks=_whole_numbers(looks),
         max_error=0.05 if for_promise is None else for_promise,
         confidence_level=confidence_level,
         per_class=per_class,
     )
     sample.write(out, show_label=show_label, overwrite=overwrite)
-    batch = f" (of {n} labels planned, seed {seed})" if climb else ""
+    batch = f" (of {n} labels planned, seed {seed})" if sequential else ""
     names = ", ".join(sample.classes.names[:_MOST_NAMES])
     more = ", ..." if len(sample.classes.names) > _MOST_NAMES else ""
     say(
@@ -124,36 +120,27 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
     certify_it = f"hsreject certify --labels {label} --confidence {confidence or '...'} "
     if exclude is not None:
         certify_it += f"--exclude {exclude} " + (f"--attribute {attribute} " if attribute else "")
-    if climb:
+    if sequential:
         say(f"next: {certify_it}--sample {out} --out ... --more 50")
     else:
         say(f"next: hsreject assess {label} --sample {out}")
-        say(f"or:   {certify_it}--sample {out} --out ...")
+        if design != "stratified":
+            say(f"or:   {certify_it}--sample {out} --out ...")
 
 
 def _show_plan(inputs: Inputs, confidence_level: float) -> None:
     """Print what coverage to expect for some numbers of labels and errors."""
-    from hsreject.certification.design import expected_coverage
-    from hsreject.certification.frame import percent
+    from hsreject.certification.planning import expected_coverage
+    from hsreject.certification.sentences import in_percent
 
     expected = expected_coverage(**inputs._asdict(), confidence_level=confidence_level)
     rows = [
-        (percent(share), *(percent(value, 0) for value in row))
+        (in_percent(share), *(in_percent(value, 0) for value in row))
         for share, row in zip(expected["max_error"].values, expected.values, strict=True)
     ]
     headings = ("error", *(f"{n} labels" for n in expected["n"].values))
     title = "share of the map that can probably be promised: a prediction, not a promise"
     print_table(headings, rows, title=title)
-
-
-def _whole_numbers(text: str) -> list[int]:
-    """Return the numbers of a list such as 200,400."""
-    try:
-        return [int(number) for number in text.split(",") if number]
-    except ValueError:
-        raise InputError(
-            f"--looks are numbers of labels with commas between, such as 200,400 (got '{text}')."
-        ) from None
 
 
 def label_command(

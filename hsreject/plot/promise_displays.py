@@ -38,8 +38,8 @@ class CertificateDisplay:
     Crosses are the errors found among the sampled pixels that are kept, circles the upper
     confidence bound of the errors among all that are kept: filled where the test passed, open where
     it failed. The dashed line is the error that was asked for. Shaded coverages were not
-    tested. For a climb, dashes are the errors with which a look passes; for a climb per class, bars
-    are the certified share of each class.
+    tested. For a sequential design, dashes are the errors with which a look passes; for one per
+    class, bars are the certified share of each class.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class CertificateDisplay:
         coverage = np.array([test.coverage for test in tests])
         delta = 1 - certificate.confidence_level
         bound = np.array([test.upper_bound(delta) for test in tests])
-        seen = np.array([test.n_errors / test.n_kept if test.n_kept else np.nan for test in tests])
+        seen = np.array([test.n_wrong / (test.n_looked or np.nan) for test in tests])
         passed = np.array([test.passed for test in tests], dtype=bool)
         level = f"{100 * certificate.confidence_level:g} %"
         ax.plot(coverage, bound, color=_INK, linewidth=0.7, zorder=2)
@@ -116,8 +116,8 @@ class CertificateDisplay:
                 label=name,
             )
         ax.plot(coverage, seen, "x", color=_GRAY, markersize=3, label="sampled")
-        if certificate.design == "climb":
-            allowed = [test.boundary / test.n_kept for test in tests]
+        if certificate.design == "sequential":
+            allowed = [test.critical_number / test.n_looked for test in tests]
             ax.plot(coverage, allowed, "_", color=WORSE, markersize=5, label="boundary")
         if self.predicted is not None:
             ax.plot(*self.predicted, color=_GRAY, linewidth=0.9, linestyle=":", label="predicted")

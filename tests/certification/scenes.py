@@ -39,12 +39,12 @@ def kept_error(
     return float((label != truth)[kept].mean())
 
 
-def climbed(
+def labelled_to_the_end(
     label: np.ndarray, confidence: np.ndarray, truth: np.ndarray, n: int, *, batch: int = 50, **plan
 ) -> hr.Sample:
-    """Return the labelled sample of a climb that has ended or used up its labels."""
+    """Label a sequential design until it has ended or used up its labels."""
     exclude = plan.get("exclude")
-    sample = hr.draw_sample(label, n, design="climb", confidence=confidence, **plan)
+    sample = hr.draw_sample(label, n, design="sequential", confidence=confidence, **plan)
     size = 0
     while len(sample) > size:
         size, known = len(sample), sample.with_reference(truth)

@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 
 import hsreject as hr
 from hsreject.errors import HsrejectWarning, InputError
-from tests.certification.scenes import climbed, placed, ranked_map
+from tests.certification.scenes import labelled_to_the_end, placed, ranked_map
 
 # Olofsson et al. (2014), tables 8 and 9 and section 5: deforestation, forest gain, stable forest,
 # stable non-forest; pixels of 30 m, rows of the error matrix are map classes.
@@ -320,9 +320,9 @@ def test_what_cannot_be_assessed_is_refused() -> None:
             hr.assess(
                 label, replace(strata, reference=np.where(~first | seen, strata.reference, 0))
             )
-    climb = climbed(label, np.linspace(0, 1, label.size).reshape(label.shape), truth, 60)
-    with pytest.raises(InputError, match="climb"):
-        hr.assess(label, climb)
+    confidence = np.linspace(0, 1, label.size).reshape(label.shape)
+    with pytest.raises(InputError, match="sequential"):
+        hr.assess(label, labelled_to_the_end(label, confidence, truth, 60))
     with pytest.raises(InputError, match="grid"):
         hr.assess(label[1:], sample)
 

@@ -4,13 +4,15 @@
 """
 
 import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import hsreject as hr
-from tests.certification.scenes import climbed, field_scene, grouped_scene, plain_scene
+from hsreject.errors import InputError
+from tests.certification.scenes import field_scene, grouped_scene, labelled_to_the_end, plain_scene
 
 DATA = Path(__file__).with_name("data")
 
@@ -36,6 +38,8 @@ CERTIFICATES = [  # threshold, coverage, sampled and wrong pixels of those kept,
     ("stratified", "plain", 0.16020833333333334, 0.84, 106, 18, "b8da079ac8432793"),
     ("hidden", "field", 0.23749999701976776, 0.7106481481481481, 103, 9, "752cade89ca63b08"),
     ("stack", "plain", 1.0, 0.6, 94, 5, ""),
+    ("random_early", "plain", 0.40020833333333333, 0.6, 94, 5, "803910f28f2c09eb"),
+    ("climb_early", "field", 0.675000011920929, 0.3066734589913398, 89, 4, "cbd71c3b484ac521"),
 ]
 
 
@@ -49,6 +53,31 @@ def test_certificates_open_and_apply(pinned, tmp_path) -> None:
         assert digest(read.apply(label, confidence).label_with_rejection.values) == applied
     read.write(tmp_path / "again.json")
     assert repr(hr.Certificate.read(tmp_path / "again.json")) == repr(read)
+
+
+@pytest.mark.parametrize("name", ["random", "climb", "per_class", "stratified", "hidden"])
+def test_edited_ones_are_refused(name) -> None:
+    stored = json.loads((DATA / f"{name}.json").read_text())
+    for edit in ({"map_id": "0" * 16}, {"n_points": 149}, {"confidence_level": 0.95}):
+        with pytest.raises(InputError, match="contradicts"):
+            hr.Certificate.from_json(json.dumps(stored | edit))
+    for promise in (stored, *stored["by_class"]):
+        for test in promise["tests"]:
+            test["boundary"] += 1
+    del stored["digest"], stored["format"]
+    version = stored.pop("hsreject")
+    text = json.dumps(stored, sort_keys=True, separators=(",", ":"))
+    new = {"digest": hashlib.sha256(text.encode()).hexdigest()[:16], "hsreject": version}
+    with pytest.raises(InputError, match="contradicts"):  # by its tests, with a new digest
+        hr.Certificate.from_json(json.dumps(stored | new | {"format": "hsreject certificate"}))
+
+
+def test_those_that_no_design_has_now_cannot_be_made_again() -> None:
+    label, confidence, _ = plain_scene()
+    with pytest.raises(InputError, match="assess"):
+        hr.certify(label, confidence, hr.open_sample(DATA / "stratified.csv", label))
+    with pytest.raises(TypeError, match="looks"):
+        hr.draw_sample(label, 100, looks=(50, 100))
 
 
 def test_samples_open_and_certify() -> None:
@@ -83,7 +112,7 @@ def test_the_same_pixels_are_drawn_and_the_same_maps_delivered() -> None:
     assert digest(made.apply(label, confidence).label_with_rejection) == "803910f28f2c09eb"
     label, confidence, truth, excluded = field_scene()
     maps = {"exclude": excluded, "max_error": 0.1, "seed": 3}
-    sample = climbed(label, confidence, truth, 120, batch=40, **maps)
+    sample = labelled_to_the_end(label, confidence, truth, 120, batch=40, **maps)
     assert places(sample) == "1c784f3413947b43"
     made = hr.certify(label, confidence, sample, exclude=excluded)
     assert digest(made.apply(label, confidence).label_with_rejection) == "cbd71c3b484ac521"

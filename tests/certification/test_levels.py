@@ -57,10 +57,12 @@ def test_when_all_is_known_the_sequence_goes_as_far_as_the_truth(max_error) -> N
     assert certificate.n_errors == round(error * certificate.n_kept)
 
 
-def climbed(ranking: xr.Dataset, truth: np.ndarray, n: int, *, seed: int, **asked) -> hr.Sample:
-    """Return the sample of a climb, labelled to its end."""
+def labelled_to_the_end(
+    ranking: xr.Dataset, truth: np.ndarray, n: int, *, seed: int, **asked
+) -> hr.Sample:
+    """Return the sample of a sequential design, labelled to its end."""
     maps = ranking.label, ranking.level_confidence
-    sample = hr.draw_sample(maps[0], n, design="climb", confidence=maps[1], seed=seed, **asked)
+    sample = hr.draw_sample(maps[0], n, design="sequential", confidence=maps[1], seed=seed, **asked)
     size = 0
     while len(sample) > size:
         size = len(sample)
@@ -68,9 +70,9 @@ def climbed(ranking: xr.Dataset, truth: np.ndarray, n: int, *, seed: int, **aske
     return sample
 
 
-def test_a_climb_keeps_more_of_coarser_answers() -> None:
+def test_a_sequential_design_keeps_more_of_coarser_answers() -> None:
     ranking, truth = scene(shape=(120, 120))
-    sample = climbed(ranking, truth, 400, seed=1, max_error=0.1)
+    sample = labelled_to_the_end(ranking, truth, 400, seed=1, max_error=0.1)
     certificate = hr.certify(ranking.label, ranking.level_confidence, sample)
     coverage, error = error_at(ranking, truth, certificate.threshold)
     assert certificate.coverage == coverage
@@ -78,7 +80,7 @@ def test_a_climb_keeps_more_of_coarser_answers() -> None:
     curve = REJECTOR.points(ranking, truth)
     assert coverage <= 1 - hr.choose_point(curve, accuracy=0.9).rejected_fraction + 0.02
     label, top = ranking.label, ranking.level_confidence[0].drop_attrs()
-    plain = hr.draw_sample(label, 400, design="climb", confidence=top, max_error=0.1)
+    plain = hr.draw_sample(label, 400, design="sequential", confidence=top, max_error=0.1)
     size = 0
     while len(plain) > size:
         size = len(plain)
@@ -88,7 +90,7 @@ def test_a_climb_keeps_more_of_coarser_answers() -> None:
 
 def test_the_certified_map_holds_the_answers() -> None:
     ranking, truth = scene(shape=(120, 120))
-    sample = climbed(ranking, truth, 300, seed=2, max_error=0.1)
+    sample = labelled_to_the_end(ranking, truth, 300, seed=2, max_error=0.1)
     certificate = hr.certify(ranking.label, ranking.level_confidence, sample)
     maps = certificate.apply(ranking.label, ranking.level_confidence)
     expected = REJECTOR.maps_at(ranking, certificate.threshold, attrs={})
@@ -106,7 +108,7 @@ LEVEL = dict.fromkeys(NAMES, 0) | {"low": 1, "land": 2}
 def test_each_class_and_each_group_has_its_own_promise() -> None:
     """Each pixel gets the finest answer that reaches its own threshold, found pixel by pixel."""
     ranking, truth = scene(shape=(120, 120))
-    sample = climbed(ranking, truth, 1500, seed=3, max_error=0.15, per_class="together")
+    sample = labelled_to_the_end(ranking, truth, 1500, seed=3, max_error=0.15, per_class="together")
     assert np.unique(sample.row * 120 + sample.column).size == len(sample) <= 1500
     certificate = hr.certify(ranking.label, ranking.level_confidence, sample)
     promises = {one.class_name: one for one in certificate.by_class}
@@ -136,7 +138,9 @@ def test_promises_of_classes_and_groups_hold_together() -> None:
     ranking, truth = scene(sharpness=1.4, shape=(40, 50))
     n_broken = n_promised = 0
     for seed in range(60):
-        sample = climbed(ranking, truth, 500, seed=seed, max_error=0.15, per_class="together")
+        sample = labelled_to_the_end(
+            ranking, truth, 500, seed=seed, max_error=0.15, per_class="together"
+        )
         certificate = hr.certify(ranking.label, ranking.level_confidence, sample)
         broken = False
         for one in certificate.by_class:
@@ -154,7 +158,7 @@ def test_promises_of_classes_and_groups_hold_together() -> None:
 def test_another_tree_is_another_map() -> None:
     ranking, truth = scene()
     label, sure = ranking.label, ranking.level_confidence
-    sample = climbed(ranking, truth, 200, seed=4, max_error=0.15)
+    sample = labelled_to_the_end(ranking, truth, 200, seed=4, max_error=0.15)
     certificate = hr.certify(label, sure, sample)
     renamed = hr.ClassTree.from_groups(
         NAMES, {"green": ["grass", "soil"], "land": ["green", "tree"]}
@@ -189,15 +193,15 @@ def test_a_predicted_error_is_that_of_the_answers() -> None:
     assert 0 < float(frame_errors[0, 0]) < float(frame_errors[1, 0]) < 1
 
 
-@pytest.mark.parametrize("design", ["random", "climb"])
+@pytest.mark.parametrize("design", ["random", "sequential"])
 def test_the_promise_holds_often_enough(design) -> None:
     """80 redraws here; ``python -m benchmarks levels`` makes 1,000 of each."""
     ranking, truth = scene(sharpness=1.4, shape=(40, 50))
     maps = ranking.label, ranking.level_confidence
     n_broken = n_promised = 0
     for seed in range(80):
-        if design == "climb":
-            sample = climbed(ranking, truth, 150, seed=seed, max_error=0.15)
+        if design == "sequential":
+            sample = labelled_to_the_end(ranking, truth, 150, seed=seed, max_error=0.15)
         else:
             sample = hr.draw_sample(maps[0], 150, seed=seed).with_reference(truth)
         certificate = hr.certify(*maps, sample, max_error=0.15)

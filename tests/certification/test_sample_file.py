@@ -287,7 +287,7 @@ def test_a_disk_that_is_full_at_any_byte_leaves_no_half_file(ending, label, tmp_
 
 
 def grown(label, confidence, path: Path) -> tuple[hr.Sample, hr.Sample]:
-    """Return the points of a climb that are in a file, and those after the next batch."""
+    """Return the points of a design that are in a file, and those after the next batch."""
     points = hr.open_sample(path, label)
     larger = hr.more_points(label, confidence, points.with_reference(label), 20)
     assert len(larger) == len(points) + 20
@@ -299,8 +299,8 @@ def grown(label, confidence, path: Path) -> tuple[hr.Sample, hr.Sample]:
 @pytest.mark.parametrize("crs", [32633, 4326])
 def test_more_points_leave_what_people_have_added(ending, crs, label, tmp_path) -> None:
     confidence = ranked_map()[1]
-    path = tmp_path / f"climb.{ending}"
-    written(label, path, 300, design="climb", confidence=confidence)
+    path = tmp_path / f"points.{ending}"
+    written(label, path, 300, design="sequential", confidence=confidence)
     if ending == "csv":
         rows = rows_of(path)
         with path.open("w", newline="", encoding="cp1252") as stream:

@@ -109,7 +109,7 @@ def test_a_climb_batch_by_batch_until_it_ends(capsys, files) -> None:
         if "no more points" in said:
             break
     made = hr.Certificate.read(files / "out/certificate.json")
-    assert (made.design, made.finished) == ("climb", True)
+    assert (made.design, made.finished) == ("sequential", True)
     assert made.statement in said
     assert len(gpd.read_file(files / "sample.gpkg")) == made.n_points <= 150
     kept = hr.open_map(files / "out/label_with_rejection.tif")
@@ -119,7 +119,7 @@ def test_a_climb_batch_by_batch_until_it_ends(capsys, files) -> None:
     assert "exclude" in capsys.readouterr().err
 
 
-def test_a_climb_for_each_class_and_a_plan(capsys, files) -> None:
+def test_a_sequential_design_for_each_class_and_a_plan(capsys, files) -> None:
     on_map = ("--confidence", files / "confidence.tif", "--exclude", files / "train.tif")
     assert call("sample", files / "label.tif", *on_map, "--for-promise", 0.2, "--n", 200,
                 "--per-class", "each", "--out", files / "sample.gpkg", "--seed",
@@ -137,9 +137,6 @@ def test_a_climb_for_each_class_and_a_plan(capsys, files) -> None:
     assert "800 labels" in capsys.readouterr().out
     assert call("sample", files / "label.tif", "--plan") == 2
     assert "--confidence" in capsys.readouterr().err
-    assert call("sample", files / "label.tif", "--n", 200, "--looks", "100,all", "--out",
-                files / "no.csv") == 2  # fmt: skip
-    assert "100,all" in capsys.readouterr().err
 
 
 def test_what_a_model_or_a_run_held_back_predicts_the_errors(capsys, tmp_path) -> None:
@@ -237,7 +234,7 @@ def test_points_of_other_software_with_a_word_of_honour(capsys, files) -> None:
     draw(files)
     fill_in(files, design="found in a drawer")
     assert certify(files, "--max-error", 0.1, "--assume-random") == 0
-    assert "as the caller says" in capsys.readouterr().out
+    assert "as stated by the user" in capsys.readouterr().out
 
 
 def test_maps_of_other_software(capsys, files) -> None:
@@ -326,6 +323,38 @@ def test_a_geopackage_of_points_is_enough_to_label(capsys, files) -> None:
     assert not (files / "no.html").exists()
 
 
+def test_a_stratified_sample_is_for_assess_alone(capsys, files) -> None:
+    sample = files / "sample.gpkg"
+    assert call("sample", files / "label.tif", "--n", 200, "--design", "stratified", "--out",
+                sample) == 0  # fmt: skip
+    said = capsys.readouterr().out
+    assert "hsreject assess" in said
+    assert "hsreject certify" not in said
+    fill_in(files)
+    assert certify(files) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "hsreject assess" in line
+    assert "--for-promise" in line
+    assert not (files / "out").exists()
+
+
+def test_certificates_of_newer_versions_and_edited_ones_end_in_one_sentence(
+    capsys, tmp_path
+) -> None:
+    scene = write_scene(larger_scene(70, 80), tmp_path / "scene.tif", "GTiff")
+    model = hr.save_model(hr.train(CONFIG), tmp_path / "model.skops")
+    label, confidence, truth = ranked_map(steepness=3)
+    sample = hr.draw_sample(label, 400).with_reference(truth)
+    stored = json.loads(hr.certify(label, confidence, sample, max_error=0.2).to_json())
+    for edit, word in (({"format_number": 3}, "Update"), ({"n_points": 9}, "certify again")):
+        (tmp_path / "c.json").write_text(json.dumps(stored | edit))
+        assert call("map", scene, "--model", model, "--certificate", tmp_path / "c.json", "--out",
+                    tmp_path / "no") == 2  # fmt: skip
+        (line,) = capsys.readouterr().err.splitlines()
+        assert word in line
+        assert not (tmp_path / "no").exists()
+
+
 @pytest.mark.parametrize(
     "options",
     [("--per-class", "each"), ("--predicted", "confidence.tif"),
@@ -339,7 +368,7 @@ def test_options_that_would_do_nothing_are_refused(capsys, files, monkeypatch, o
     assert not Path("s.csv").exists()
 
 
-def test_a_new_climb_has_points_of_its_own_unless_a_seed_says_otherwise(files) -> None:
+def test_a_new_design_has_points_of_its_own_unless_a_seed_says_otherwise(files) -> None:
     plan = ("--confidence", files / "confidence.tif", "--for-promise", 0.1, "--n", 100)
     drawn = {}
     for name, seed in {"a": (), "b": (), "c": ("--seed", 1), "d": ("--seed", 1)}.items():

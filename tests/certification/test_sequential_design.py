@@ -1,4 +1,4 @@
-"""The climb: boundaries against all draws, promises over redraws, any order and any stop."""
+"""Sequential designs: exact boundaries, promises over redraws, any order and any stop."""
 
 import itertools
 import math
@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
 import hsreject as hr
-from hsreject.certification.climb import OPEN, RIGHT, WRONG, Terms, boundaries, labelled
-from hsreject.certification.design import map_climbs
+from hsreject.certification.exact_tests import Requirement, boundaries
 from hsreject.certification.frame import Frame
+from hsreject.certification.planning import simulated_outcomes
+from hsreject.certification.sequential_design import OPEN, RIGHT, WRONG, sequential_designs
 from hsreject.errors import InputError
-from tests.certification.scenes import climbed, kept_error, placed, ranked_map
+from tests.certification.scenes import kept_error, labelled_to_the_end, placed, ranked_map
 
 
 def passing_share(n_pixels: int, n_wrong: int, steps: tuple[tuple[int, int], ...]) -> float:
@@ -53,10 +54,10 @@ def test_boundaries_are_exact_and_cannot_be_larger(n_pixels, max_error, delta, l
 
 
 def test_looks_are_geometric_from_what_could_pass_to_nearly_all_labels() -> None:
-    looks = Terms(400, 0.05, 0.1).looks
+    looks = Requirement(400, 0.05, 0.1).looks
     assert (looks[0], looks[-1], len(looks)) == (45, 368, 16)
-    assert Terms(2000, 0.05, 0.1).looks[0] == 200
-    assert Terms(48, 0.05, 0.1).looks == ()
+    assert Requirement(2000, 0.05, 0.1).looks[0] == 200
+    assert Requirement(48, 0.05, 0.1).looks == ()
 
 
 def test_chances_of_large_regions_agree_with_scipy() -> None:
@@ -91,19 +92,19 @@ def test_the_promise_holds_over_redraws(kind) -> None:
     label, confidence, truth = scene(kind, *((20, 20) if kind == "small" else (60, 60)))
     broken, n_draws = 0, 25
     for seed in range(n_draws):
-        sample = climbed(label, confidence, truth, 150, seed=seed, batch=400)
+        sample = labelled_to_the_end(label, confidence, truth, 150, seed=seed, batch=400)
         made = hr.certify(label, confidence, sample)
         broken += kept_error(made, label, confidence, truth) > 0.05
     assert broken <= n_draws * (0.1 + 3 * math.sqrt(0.1 * 0.9 / n_draws))
 
 
-def test_a_climb_certifies_more_than_a_random_sample_of_the_same_size() -> None:
+def test_it_certifies_more_than_a_random_sample_of_the_same_size() -> None:
     label, confidence, truth = ranked_map(120, 120, seed=3, steepness=1.5)
     coverage = np.array(
         [
             (
                 hr.certify(
-                    label, confidence, climbed(label, confidence, truth, 300, seed=s)
+                    label, confidence, labelled_to_the_end(label, confidence, truth, 300, seed=s)
                 ).coverage,
                 hr.certify(
                     label, confidence, hr.draw_sample(label, 300, seed=s).with_reference(truth)
@@ -118,9 +119,9 @@ def test_a_climb_certifies_more_than_a_random_sample_of_the_same_size() -> None:
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 90), min_size=1, max_size=30))
 def test_any_batches_and_any_order_lead_to_the_same_certificate(seed, batches) -> None:
-    """The same labels, whoever asked for them when: the rule has no memory."""
+    """The same labels, whoever asked for them when: the state follows from the labels alone."""
     label, confidence, truth = ranked_map(40, 50, seed=2, steepness=2)
-    sample = hr.draw_sample(label, 120, design="climb", confidence=confidence, max_error=0.1)
+    sample = hr.draw_sample(label, 120, design="sequential", confidence=confidence, max_error=0.1)
     for batch in batches:  # stopping after any of them is allowed
         sample = hr.more_points(label, confidence, sample.with_reference(truth), batch)
     sample = sample.with_reference(truth)
@@ -128,8 +129,8 @@ def test_any_batches_and_any_order_lead_to_the_same_certificate(seed, batches) -
     shuffled = sample.select(np.random.default_rng(seed).permutation(len(sample)))
     assert repr(hr.certify(label, confidence, shuffled)) == repr(made)
     assert len(sample) <= 120
-    more = climbed(label, confidence, truth, 120, max_error=0.1)
-    # a climb that went on has not lost what was certified before
+    more = labelled_to_the_end(label, confidence, truth, 120, max_error=0.1)
+    # a design that went on has not lost what was certified before
     both = sample.joined(more.select(~np.isin(flat(more), flat(sample))))
     assert hr.certify(label, confidence, both).coverage >= made.coverage
 
@@ -140,7 +141,7 @@ def flat(sample: hr.Sample) -> np.ndarray:
 
 def test_the_first_batch_is_a_look_and_the_next_ones_come_as_they_are_asked_for() -> None:
     label, confidence, truth = ranked_map(steepness=2.5)
-    plan = {"design": "climb", "confidence": confidence, "max_error": 0.05, "seed": 1}
+    plan = {"design": "sequential", "confidence": confidence, "max_error": 0.05, "seed": 1}
     sample = hr.draw_sample(label, 400, **plan)
     assert not sample.labelled.any()
     made = hr.certify(label, confidence, sample)
@@ -155,14 +156,16 @@ def test_the_first_batch_is_a_look_and_the_next_ones_come_as_they_are_asked_for(
     # where nobody has labelled the last batch, the next one goes on from it
     again = hr.more_points(label, confidence, more, 50)
     assert np.unique(flat(again)).size == len(again) > len(more)
-    ended = climbed(label, confidence, truth, 400, seed=1)
+    ended = labelled_to_the_end(label, confidence, truth, 400, seed=1)
     assert hr.certify(label, confidence, ended).finished
     assert hr.more_points(label, confidence, ended, 50).id.size == len(ended) <= 400
 
 
 def test_it_says_how_many_more_labels_or_that_none_are_likely_to_do() -> None:
     label, confidence, truth = scene("steep")
-    sample = hr.draw_sample(label, 300, design="climb", confidence=confidence).with_reference(truth)
+    sample = hr.draw_sample(label, 300, design="sequential", confidence=confidence).with_reference(
+        truth
+    )
     made = hr.certify(label, confidence, sample)
     assert made.n_more is not None
     assert f"About {made.n_more} more labels" in made.statement
@@ -171,18 +174,18 @@ def test_it_says_how_many_more_labels_or_that_none_are_likely_to_do() -> None:
     assert "likely to pass" in hopeless.statement
 
 
-def test_points_that_the_climb_did_not_draw_are_refused() -> None:
+def test_points_that_the_design_did_not_draw_are_refused() -> None:
     label, confidence, truth = ranked_map()
-    sample = climbed(label, confidence, truth, 100)
+    sample = labelled_to_the_end(label, confidence, truth, 100)
     moved = replace(sample, row=(sample.row + 1) % label.shape[0])
     for what in (hr.certify, hr.more_points):
-        with pytest.raises(InputError, match="not those that this climb drew"):
+        with pytest.raises(InputError, match="not those that this design drew"):
             what(label, confidence, moved)
 
 
 def test_a_changed_map_or_plan_is_refused() -> None:
     label, confidence, truth = ranked_map()
-    sample = climbed(label, confidence, truth, 100)
+    sample = labelled_to_the_end(label, confidence, truth, 100)
     other, moved = label.copy(), confidence.copy()
     other[0, 0] = label[0, 0] % 3 + 1
     moved[0, 0] = 1 - moved[0, 0]
@@ -198,23 +201,23 @@ def test_a_changed_map_or_plan_is_refused() -> None:
     assert hr.certify(label, confidence, sample, max_error=0.05, confidence_level=0.9)
     train = np.zeros_like(label)
     train[:5] = 1
-    drawn = climbed_without(train, label, confidence, truth)
+    drawn = drawn_without(train, label, confidence, truth)
     with pytest.raises(InputError, match="exclude"):
         hr.certify(label, confidence, drawn)
     assert hr.certify(label, confidence, drawn, exclude=train).n_pixels == label.size - 500
-    with pytest.raises(InputError, match="climb"):
+    with pytest.raises(InputError, match="sequential"):
         hr.more_points(label, confidence, hr.draw_sample(label, 50), 10)
 
 
-def climbed_without(train, label, confidence, truth) -> hr.Sample:
-    sample = hr.draw_sample(label, 100, design="climb", confidence=confidence, exclude=train)
+def drawn_without(train, label, confidence, truth) -> hr.Sample:
+    sample = hr.draw_sample(label, 100, design="sequential", confidence=confidence, exclude=train)
     return hr.more_points(label, confidence, sample.with_reference(truth), exclude=train)
 
 
 def test_a_plan_that_was_edited_in_the_file_is_refused(tmp_path) -> None:
     values, confidence, truth = ranked_map()
     label = placed(values)
-    sample = climbed(label, confidence, truth, 100)
+    sample = labelled_to_the_end(label, confidence, truth, 100)
     sample.write(tmp_path / "points.gpkg")
     frame = gpd.read_file(tmp_path / "points.gpkg")
     frame["design"] = frame["design"].str.replace("error=0.05", "error=0.2")
@@ -224,10 +227,10 @@ def test_a_plan_that_was_edited_in_the_file_is_refused(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["gpkg", "geojson", "csv"])
-def test_a_climb_goes_on_from_its_file(ending, tmp_path) -> None:
+def test_it_goes_on_from_its_file(ending, tmp_path) -> None:
     values, confidence, truth = ranked_map(steepness=2.5)
     label = placed(values)
-    sample = hr.draw_sample(label, 200, design="climb", confidence=confidence)
+    sample = hr.draw_sample(label, 200, design="sequential", confidence=confidence)
     for _ in range(3):
         sample.with_reference(truth).write(tmp_path / f"points.{ending}", overwrite=True)
         back = hr.open_sample(tmp_path / f"points.{ending}", label)
@@ -240,7 +243,7 @@ def test_a_climb_goes_on_from_its_file(ending, tmp_path) -> None:
 def test_deleted_rows_are_asked_for_again() -> None:
     """Whoever deletes the wrong ones gets them back."""
     label, confidence, truth = ranked_map(steepness=2)
-    sample = climbed(label, confidence, truth, 200)
+    sample = labelled_to_the_end(label, confidence, truth, 200)
     right = sample.label == sample.reference
     without = sample.select(right)
     made, cut = (hr.certify(label, confidence, s) for s in (sample, without))
@@ -251,7 +254,7 @@ def test_deleted_rows_are_asked_for_again() -> None:
 
 def test_a_point_that_nobody_can_tell_counts_as_wrong_and_says_what_it_costs() -> None:
     label, confidence, truth = ranked_map(steepness=2.5)
-    sample = climbed(label, confidence, truth, 300, max_error=0.1)
+    sample = labelled_to_the_end(label, confidence, truth, 300, max_error=0.1)
     made = hr.certify(label, confidence, sample)
     untold = sample.reference.copy()
     untold[::15] = -1
@@ -272,11 +275,11 @@ def three_classes(seed: int = 0):
 
 
 @pytest.mark.parametrize("which", ["together", "each"])
-def test_one_climb_per_class(which) -> None:
+def test_one_sequence_per_class(which) -> None:
     values, confidence, truth = three_classes()
     label = placed(values)
     plan = {"max_error": 0.1, "per_class": which}
-    sample = climbed(label, confidence, truth, 500, **plan)
+    sample = labelled_to_the_end(label, confidence, truth, 500, **plan)
     made = hr.certify(label, confidence, sample)
     corn, soil, water = made.by_class
     assert corn.coverage > soil.coverage > 0 == water.coverage
@@ -301,7 +304,7 @@ def test_promises_of_all_classes_hold_together_over_redraws() -> None:
     label, confidence, truth = three_classes(3)
     broken, n_draws = 0, 12
     for seed in range(n_draws):
-        sample = climbed(
+        sample = labelled_to_the_end(
             label, confidence, truth, 400, max_error=0.1, per_class="together", seed=seed, batch=400
         )
         kept = hr.certify(label, confidence, sample).apply(label, confidence).label_with_rejection
@@ -314,7 +317,7 @@ def test_promises_of_all_classes_hold_together_over_redraws() -> None:
 
 
 def test_the_start_follows_the_prediction_and_only_power_depends_on_it() -> None:
-    """Where the surest pixels are not the best, a low start fails."""
+    """Where the most confident pixels are not the best, a low start fails."""
     label, confidence, truth = scene("hump")
     u = 1 - confidence
     error = np.where(u < 0.15, 0.12, np.where(u < 0.7, 0.01, 0.4))
@@ -323,7 +326,9 @@ def test_the_start_follows_the_prediction_and_only_power_depends_on_it() -> None
         np.mean(
             [
                 hr.certify(
-                    label, confidence, climbed(label, confidence, truth, 400, seed=s, **plan)
+                    label,
+                    confidence,
+                    labelled_to_the_end(label, confidence, truth, 400, seed=s, **plan),
                 ).coverage
                 for s in range(4)
             ]
@@ -332,9 +337,9 @@ def test_the_start_follows_the_prediction_and_only_power_depends_on_it() -> None
     ]
     assert coverage[0] < 0.1 < coverage[1]
     with pytest.raises(InputError, match="predicted"):
-        hr.draw_sample(label, 400, design="climb", confidence=confidence, predicted=2 * u)
+        hr.draw_sample(label, 400, design="sequential", confidence=confidence, predicted=2 * u)
     with pytest.raises(InputError, match="30 rows"):
-        hr.draw_sample(label, 400, design="climb", confidence=confidence, predicted=error[:30])
+        hr.draw_sample(label, 400, design="sequential", confidence=confidence, predicted=error[:30])
 
 
 @pytest.mark.parametrize(
@@ -350,14 +355,14 @@ def test_plans_that_cannot_be(options, word) -> None:
     label, confidence, _ = ranked_map()
     given = {"n": 100, "confidence": confidence} | options
     with pytest.raises(InputError, match=word):
-        hr.draw_sample(label, design="climb", **given)
+        hr.draw_sample(label, design="sequential", **given)
 
 
 def test_rejected_pixels_and_those_without_data_are_never_looked_at() -> None:
     label, confidence, truth = ranked_map(steepness=3)
     label[:10] = np.iinfo(label.dtype).max
     label[10:20] = 0
-    sample = climbed(label, confidence, truth, 200, max_error=0.2)
+    sample = labelled_to_the_end(label, confidence, truth, 200, max_error=0.2)
     assert (sample.row >= 20).all()
     made = hr.certify(label, confidence, sample)
     assert made.n_pixels == 7000
@@ -365,48 +370,6 @@ def test_rejected_pixels_and_those_without_data_are_never_looked_at() -> None:
 
 
 # Samples that were drawn at once.
-
-
-def test_planned_looks_of_a_random_sample_and_no_others() -> None:
-    label, confidence, truth = ranked_map(steepness=3)
-    sample = hr.draw_sample(label, 400, looks=(200, 400)).with_reference(truth)
-    assert hr.certify(label, confidence, sample, max_error=0.2).confidence_level == pytest.approx(
-        0.95
-    )
-    half = replace(sample, reference=np.where(sample.id <= 200, sample.reference, 0))
-    assert hr.certify(label, confidence, half, max_error=0.2).n_points == 200
-    part = replace(sample, reference=np.where(sample.id <= 300, sample.reference, 0))
-    with pytest.raises(InputError, match="200, 400"):
-        hr.certify(label, confidence, part, max_error=0.2)
-    with pytest.raises(InputError, match="looks"):
-        hr.draw_sample(label, 400, looks=(200, 300))
-
-
-def test_a_stratified_sample_certifies_by_thinning() -> None:
-    """The thinned counts by hand, and over redraws the promise holds."""
-    label, confidence, truth = ranked_map(60, 60, steepness=2)
-    label[:12] = np.where(label[:12] == 3, 1, label[:12])
-    sample = hr.draw_sample(label, 500, design="stratified").with_reference(truth)
-    made = hr.certify(label, confidence, sample, max_error=0.35)
-    assert made.threshold is not None
-    for test in made.tests:
-        region = confidence >= test.threshold
-        n_of = {v: (sample.label == v).sum() for v in (1, 2, 3)}
-        size_of = {v: (label == v).sum() for v in (1, 2, 3)}
-        share = min(n_of[v] / size_of[v] for v in (1, 2, 3))
-        left = np.zeros(len(sample), dtype=bool)
-        for v in (1, 2, 3):
-            mine = np.flatnonzero(sample.label == v)
-            left[mine[: math.floor(share * size_of[v] + 1e-9)]] = True
-        kept = left & region[sample.row, sample.column]
-        assert (test.n_kept, test.n_thinned) == (kept.sum(), left.sum())
-        assert test.n_errors == (kept & (sample.label != sample.reference)).sum()
-    broken = 0
-    for seed in range(60):
-        sample = hr.draw_sample(label, 300, design="stratified", seed=seed).with_reference(truth)
-        made = hr.certify(label, confidence, sample, max_error=0.1)
-        broken += kept_error(made, label, confidence, truth) > 0.1
-    assert broken <= 60 * (0.1 + 3 * math.sqrt(0.1 * 0.9 / 60))
 
 
 def test_a_random_sample_begins_where_the_prediction_says() -> None:
@@ -433,7 +396,9 @@ def test_the_planner_expects_about_what_comes_of_it() -> None:
         hr.certify(
             label,
             confidence,
-            climbed(label, confidence, truth, 300, max_error=0.1, seed=s, predicted=error),
+            labelled_to_the_end(
+                label, confidence, truth, 300, max_error=0.1, seed=s, predicted=error
+            ),
         ).coverage
         for s in range(8)
     ]
@@ -454,14 +419,15 @@ def test_errors_are_predicted_from_held_out_pixels() -> None:
 
 
 @pytest.mark.parametrize("per_class", [None, "together"])
-def test_climbs_on_plain_arrays_are_those_on_samples(per_class) -> None:
-    """What the planner and the benchmark climb is what people climb, label by label."""
+def test_designs_on_plain_arrays_are_those_on_samples(per_class) -> None:
+    """What the planner and the benchmark simulate is what people do, label by label."""
     label, confidence, truth = ranked_map(40, 50, steepness=2)
     plan = {"max_error": 0.1, "per_class": per_class, "seed": 3}
-    sample = climbed(label, confidence, truth, 250, **plan)
-    climbs = map_climbs(sample.design, Frame.of(label, confidence))
+    sample = labelled_to_the_end(label, confidence, truth, 250, **plan)
+    frame = Frame.of(label, confidence)
+    designs = sequential_designs(sample.design, frame, frame.parts(per_class or ""))
     known = np.where(label == truth, RIGHT, WRONG).astype(np.int8)
-    truths = [known.flat[one.pixels] for one in climbs]
-    outcomes = labelled(climbs, truths, n=250)
-    places = [one.pixels[known != OPEN] for one, known in zip(climbs, outcomes, strict=True)]
+    truths = [known.flat[one.pixels] for one in designs]
+    outcomes = simulated_outcomes(designs, truths, n=250)
+    places = [one.pixels[known != OPEN] for one, known in zip(designs, outcomes, strict=True)]
     np.testing.assert_array_equal(np.unique(np.concatenate(places)), np.sort(flat(sample)))
