@@ -38,7 +38,7 @@ N_COMPONENTS = 30
 TIMES = (0.0, 300.0)  # of diffusion: the pixel alone, and the field around it
 
 _TEMPERATURE = 0.02  # of AUROCs of left-out classes: spaces worse by .1 have no weight
-_LEAST_WEIGHT = 1e-3  # of a space that is looked at, in parts of the largest
+_LEAST_WEIGHT = 0.05  # of a space that is looked at, in parts of the largest
 _LEAST_DISTANCE = 0.01  # in parts of the median distance: copies of a pixel are not at 0
 _RESOLUTION = 1e-6  # of distances in single precision; features have deviations of 1 and more
 _DEGREES_OF_FREEDOM = 30

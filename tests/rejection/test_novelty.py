@@ -10,7 +10,7 @@ import hsreject as hr
 from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.features import windows
-from hsreject.features.chains import CHAINS, fit_chain
+from hsreject.features.chains import CHAINS, Projection, fit_chain
 from hsreject.features.pixel_kernels import nearest_squares
 from hsreject.splits.polygons import polygon_numbers
 from hsreject.threads import one_blas_thread
@@ -60,7 +60,7 @@ def by_definition(
 
 def mixed(spaces: list[tuple[np.ndarray, float, np.ndarray]]) -> np.ndarray:
     weight = np.exp([auroc / 0.02 for _, auroc, _ in spaces])
-    weight[weight < 1e-3 * weight.max()] = 0
+    weight[weight < 0.05 * weight.max()] = 0
     return np.tensordot(weight / weight.sum(), [z for z, _, _ in spaces], 1)
 
 
@@ -143,6 +143,24 @@ def test_blocks_and_lazy_scenes_give_the_same(scene, training) -> None:
         novelty.p_value(cube.isel(part), shift=(0.1, 0.2)), whole.isel(part)
     )
     np.testing.assert_array_equal(whole.isnull(), cube.isnull().any("band"))
+
+
+def test_spaces_of_negligible_weight_are_not_computed(scene, training, monkeypatch) -> None:
+    cube, _ = scene
+    novelty = hr.Novelty().fit(cube, training)
+    computed = []
+
+    def of(chains: dict) -> list:
+        computed.append(set(chains))
+        return projections_of(chains)
+
+    projections_of = Projection.of
+    monkeypatch.setattr(Projection, "of", of)
+    novelty.p_value(cube, shift=(0, 0))
+    weights = np.exp([novelty.auroc_[f"{name} 0"] / 0.02 for name in CHAINS])
+    kept = {name for name, w in zip(CHAINS, weights, strict=True) if w >= 0.05 * weights.max()}
+    assert len(kept) < len(CHAINS)
+    assert computed == [kept | {"raw"}]
 
 
 def test_distances_are_those_of_the_definition_wherever_a_pixel_stands() -> None:
