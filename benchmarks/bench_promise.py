@@ -3,7 +3,8 @@
 A sequential design hands out its labels in batches of up to 50; beside it stand a random sample of
 the same size and what somebody who knows the truth would keep. Of the certificates at most 10 % may
 break their promise. Maps are drawn once; seeds 0 to 999 redraw the labels, or as many as
-PROMISE_REDRAWS says from PROMISE_FIRST on.
+PROMISE_REDRAWS says from PROMISE_FIRST on. ``python -m benchmarks.bench_promise`` does the redraws
+of sequential designs alone, and fails where promises break more often than chance explains.
 """
 
 from __future__ import annotations
@@ -41,15 +42,7 @@ def rows() -> Iterator[Row]:
     first = scene(lambda u: 0.45 * u**1.5)
     for n, least in WANTED.items():
         yield _row(f"first map, 5 %, {n} labels", first, n, bound=f">= {least}")
-    maps = {
-        "steep": scene(lambda u: np.where(u < 0.5, 0.02, 0.5)),
-        "flat": scene(lambda u: np.full(u.shape, 0.04)),
-        "just above 5 %": scene(lambda u: np.full(u.shape, 0.053)),
-        "hump": scene(hump),
-        "soft hump": scene(soft_hump),
-        "ties": scene(lambda u: 0.45 * u**1.5, levels=8),
-        "400 pixels": scene(lambda u: 0.45 * u**1.5, side=20),
-    }
+    maps = other_maps()
     for name, drawn in maps.items():
         yield _row(f"{name}, 5 %, 300 labels", drawn, 300)
     for error in (hump, soft_hump):
@@ -66,6 +59,19 @@ def rows() -> Iterator[Row]:
     yield _naive("Indian Pines", indian_pines())
     for name, drawn in (("first map", first), ("steep", maps["steep"]), ("flat", maps["flat"])):
         yield _needed(name, drawn)
+
+
+def other_maps() -> dict[str, Scene]:
+    """Return maps that are hard in different ways."""
+    return {
+        "steep": scene(lambda u: np.where(u < 0.5, 0.02, 0.5)),
+        "flat": scene(lambda u: np.full(u.shape, 0.04)),
+        "just above 5 %": scene(lambda u: np.full(u.shape, 0.053)),
+        "hump": scene(hump),
+        "soft hump": scene(soft_hump),
+        "ties": scene(lambda u: 0.45 * u**1.5, levels=8),
+        "400 pixels": scene(lambda u: 0.45 * u**1.5, side=20),
+    }
 
 
 def hump(u: np.ndarray) -> np.ndarray:
@@ -295,3 +301,28 @@ def _needed(name: str, drawn: Scene) -> Row:
         f"{name}: of {N_NEEDED} random samples of 150, so many said 'about n = ...'; it helped",
         f"{len(named)} (n: {sizes}); {helped}",
     )
+
+
+def main() -> None:
+    """Print how often promises of sequential designs break; fail where it is too often."""
+    first = scene(lambda u: 0.45 * u**1.5)
+    cases: dict[str, tuple[Scene, int, dict[str, Any]]] = {
+        "first map": (first, 300, {}),
+        **{name: (drawn, 300, {}) for name, drawn in other_maps().items()},
+        "hump, predicted": (scene(hump), 300, {"predicted": hump(1 - scene(hump)[1])}),
+        "five classes together": (first, 500, {"max_error": 0.1, "per_class": "together"}),
+        "classes of all sizes": (
+            uneven_classes(), 500, {"max_error": 0.1, "per_class": "together"}
+        ),
+    }  # fmt: skip
+    too_many = []
+    for name, (drawn, n, plan) in cases.items():
+        coverage, broken = np.mean(list(design_ends(drawn, n, **plan)), axis=0)
+        print(f"{name}: broken {broken:.1%} (at most {MOST:.1%}), coverage {coverage:.3f}")
+        too_many += [name] * bool(broken > MOST)
+    if too_many:
+        raise SystemExit(f"promises broke too often: {', '.join(too_many)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -18,26 +18,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import shapely
 import xarray as xr
-from rasterio.crs import CRS
 from rasterio.warp import transform as transform_coordinates
 
 from hsreject.certification.frame import NODATA, labels_of
-from hsreject.errors import FileError, GuessWarning, HsrejectWarning, InputError
+from hsreject.errors import FileError, HsrejectWarning, InputError
 from hsreject.files import existing, replacing
 from hsreject.io.grid import Grid, transformed
-from hsreject.io.vectors.spreadsheet import Table, number_in, write_csv
+from hsreject.io.vectors.points import PointTable
+from hsreject.io.vectors.spreadsheet import Table, write_csv
 from hsreject.io.vectors.vector import (
-    COORDINATES,
-    DEGREES,
-    Features,
     append_points,
     is_known,
-    onto_grid,
-    read_columns,
     write_layer,
 )
 from hsreject.registry import nearest
-from hsreject.schema import NO_REFERENCE, as_label_map, check_same_grid, class_table
+from hsreject.schema import NO_REFERENCE, REJECTED, as_label_map, check_same_grid, class_table
 from hsreject.schema.classes import ClassTable
 from hsreject.schema.label_maps import map_id
 
@@ -195,23 +190,38 @@ class Sample:
     grid: Grid
 
     @classmethod
+    def on_grid(
+        cls, place: Places, like: xr.DataArray, classes: ClassTable, design: Design | None = None
+    ) -> Sample:
+        """Place unlabelled points by row and column, in one stratum; no value of `like` is read.
+
+        What a map says at them is not known yet: 0.
+        """
+        ones = np.ones(place[0].size, dtype=np.int64)
+        return cls(
+            np.cumsum(ones),
+            *place,
+            label=REJECTED * ones,
+            reference=NO_REFERENCE * ones,
+            stratum=ones,
+            stratum_pixels=ones * (like.size if design is None else design.n_pixels),
+            design=design,
+            classes=classes,
+            grid=Grid.of(like),
+        )
+
+    @classmethod
     def at(
         cls, place: NDArray[np.int64], on_map: xr.DataArray, design: Design | None = None
     ) -> Sample:
-        """Return unlabelled points at flat places of a map of `labels_of`, in one stratum."""
-        ones = np.ones(place.size, dtype=np.int64)
-        n_pixels = int(np.count_nonzero(on_map.values != NODATA))
-        return cls(
-            np.cumsum(ones),
-            *np.divmod(place, on_map.shape[1]),
-            label=on_map.values.flat[place].astype(np.int64),
-            reference=NO_REFERENCE * ones,
-            stratum=ones,
-            stratum_pixels=ones * (n_pixels if design is None else design.n_pixels),
-            design=design,
-            classes=class_table(on_map),
-            grid=Grid.of(on_map),
-        )
+        """Place unlabelled points at flat places of a map of `labels_of`, in one stratum."""
+        rows_and_columns = np.divmod(place, on_map.shape[1])
+        points = cls.on_grid(rows_and_columns, on_map, class_table(on_map), design)
+        label = on_map.values.flat[place].astype(np.int64)
+        if design is None:
+            n_pixels = np.count_nonzero(on_map.values != NODATA)
+            points = replace(points, stratum_pixels=np.full(len(points), n_pixels))
+        return replace(points, label=label)
 
     def __len__(self) -> int:
         return self.id.size
@@ -257,16 +267,19 @@ class Sample:
         return replace(self, reference=values, classes=_completed(self.classes, values, names))
 
     def on_map(self, on_map: xr.DataArray) -> Sample:
-        """Return the same points with the labels of a map on their grid."""
-        grid = Grid.of(on_map)
+        """Look the labels of a map up at the points, on their grid."""
+        self.check_grid(Grid.of(on_map))
+        label = on_map.values[self.row, self.column].astype(np.int64)
+        classes = _completed(class_table(on_map), self.reference, self.classes)
+        return replace(self, label=label, classes=classes)
+
+    def check_grid(self, grid: Grid) -> None:
+        """Raise unless the points lie on this grid."""
         if not grid.fits(self.grid):
             raise InputError(
                 f"The sample belongs to a map on another grid: {self.grid}, against {grid}. Write "
                 "it into a file and open that for this map: open_sample(path, label)."
             )
-        label = on_map.values[self.row, self.column].astype(np.int64)
-        classes = _completed(class_table(on_map), self.reference, self.classes)
-        return replace(self, label=label, classes=classes)
 
     def write(
         self,
@@ -440,8 +453,25 @@ def open_sample(
     >>> bool((back.reference == sample.label).all()), back.design == sample.design
     (True, True)
     """
-    file, on_map = existing(path), labels_of(label)
-    table = _Table(file, Grid.of(on_map))
+    on_map = labels_of(label)
+    sample = _opened(path, on_map, class_table(on_map), attribute=attribute, identity=on_map)
+    n_pixels = np.count_nonzero(on_map.values != NODATA)
+    if sample.design is None:
+        sample = replace(sample, stratum_pixels=np.full(len(sample), n_pixels))
+    return sample.on_map(on_map)
+
+
+def _opened(
+    path: str | PathLike[str],
+    like: xr.DataArray,
+    classes: ClassTable,
+    *,
+    attribute: str = "reference",
+    identity: xr.DataArray | None = None,
+) -> Sample:
+    """Read a sample file on a grid; its numbers of rows count if it was drawn from this map."""
+    file = existing(path)
+    table = PointTable(file, Grid.of(like))
     designs = {Design.parse(str(text)) for text in table.columns.get("design", ["unknown"])}
     if len(designs) > 1:
         raise InputError(
@@ -449,10 +479,13 @@ def open_sample(
             "sample at a time."
         )
     design = designs.pop()
-    row, column = table.pixels(drawn_here=design is not None and design.map_id == map_id(on_map))
-    reference, classes = _classes_of(table.column(attribute), class_table(on_map))
-    sample = Sample.at(row * on_map.shape[1] + column, on_map, design)
-    sample = replace(sample, reference=reference, classes=classes)
+    is_drawn_here = (
+        identity is not None and design is not None and design.map_id == map_id(identity)
+    )
+    place = table.pixels(drawn_here=is_drawn_here)
+    reference, known_classes = _classes_of(table.column(attribute), classes)
+    sample = Sample.on_grid(place, like, known_classes, design)
+    sample = replace(sample, reference=reference)
     if "id" in table.columns:
         sample = replace(sample, id=table.numbers("id", whole=True))
     if design is None or design.kind != STRATIFIED:
@@ -465,116 +498,6 @@ def open_sample(
             "from the file that was drawn."
         )
     return replace(sample, stratum=strata[0], stratum_pixels=strata[1])
-
-
-class _Table:
-    """The columns of a sample file, by lower-case names, and where its points lie on a grid."""
-
-    def __init__(self, path: Path, grid: Grid) -> None:
-        self.path, self.grid, self.crs = path, grid, grid.crs
-        self.points: NDArray[Any] | None = None
-        if path.suffix.lower() == ".csv":
-            self.columns = {name.lower(): cells for name, cells in Table.read(path).columns.items()}
-            there = [pair for pair in DEGREES if grid.crs is not None and self.has(*pair)]
-            if there:
-                self.crs = CRS.from_user_input(_WGS84)
-            elif grid.georeferenced and self.has(*COORDINATES):
-                there = [COORDINATES]
-            elif not self.has("row", "column"):
-                raise FileError(
-                    f"{path} must have the columns longitude and latitude, x and y, or row and "
-                    f"column, to say where its points lie. It has: {', '.join(self.columns)}."
-                )
-            if there:
-                self.points = shapely.points(*map(self.numbers, there[0]))
-        else:
-            geometries, columns, crs = read_columns(path)
-            if not set(shapely.get_type_id(geometries).tolist()) <= _POINTS:
-                raise InputError(
-                    f"{path} must hold points, but has polygons, lines or rows without a place. "
-                    "The pixels of one polygon are not separate draws: take one random pixel of "
-                    "each polygon, or draw points with 'hsreject sample'."
-                )
-            parts, of = shapely.get_parts(geometries, return_index=True)
-            self.columns = {name.lower(): values[of] for name, values in columns.items()}
-            if grid.georeferenced:
-                self.points, self.crs = parts, crs
-        if not len(next(iter(self.columns.values()), ())):
-            raise FileError(f"{path} has no points, or no column with them.")
-
-    def has(self, *names: str) -> bool:
-        """Tell whether the file has all of these columns."""
-        return set(names) <= self.columns.keys()
-
-    def column(self, name: str) -> NDArray[Any]:
-        """Return a column, or say which ones there are."""
-        if name.lower() not in self.columns:
-            raise InputError(
-                f"{self.path} has no column '{name}'. It has: {', '.join(self.columns) or 'none'}."
-                f"{nearest(name, list(self.columns))}"
-            )
-        return self.columns[name.lower()]
-
-    def numbers(self, name: str, *, whole: bool = False) -> NDArray[Any]:
-        """Return a column of numbers; some programs write a comma for the decimal point."""
-        try:
-            numbers = np.array([number_in(cell) for cell in self.column(name)])
-            broken = numbers[(np.floor(numbers) != numbers) | np.isinf(numbers)]
-            if whole and broken.size:
-                raise ValueError(f"not {broken[0]:g}")
-            return numbers.astype(np.int64) if whole else numbers
-        except ValueError as error:
-            raise FileError(
-                f"{self.path}: the column '{name}' must hold {'whole ' * whole}numbers ({error})."
-            ) from None
-
-    def pixels(self, *, drawn_here: bool) -> Places:
-        """Return row and column of the points: by their coordinates, or as the file numbers them.
-
-        Spreadsheets round degrees, which may lead to the next pixel of a fine map: where a sample
-        was drawn from exactly this map and the numbers are near, they count.
-        """
-        places = self._by_number() if self.points is None else self._by_place(self.points)
-        if drawn_here and self.has("row", "column"):
-            drawn = self._by_number()
-            places = np.where((np.abs(drawn - places) <= 2).all(axis=0), drawn, places)
-        row, column = places
-        off = (row < 0) | (row >= self.grid.height) | (column < 0) | (column >= self.grid.width)
-        n_off, n_twice = int(off.sum()), row.size - np.unique(places, axis=1).shape[1]
-        if n_off:
-            raise InputError(
-                f"{n_off} of the {row.size} points of {self.path} lie off the map, which has "
-                f"{self.grid}. Give the map that they belong to, or correct their reference system."
-            )
-        if n_twice:
-            raise InputError(
-                f"{n_twice} of the {row.size} points of {self.path} lie in the pixel of another "
-                "point. Keep one row per pixel."
-            )
-        return row, column
-
-    def _by_number(self) -> NDArray[np.int64]:
-        return np.array([self.numbers(name, whole=True) for name in ("row", "column")])
-
-    def _by_place(self, points: NDArray[Any]) -> NDArray[np.int64]:
-        grid, crs = self.grid, self.crs
-        numbers = np.arange(len(points))
-        stated = Features(points, numbers, numbers, grid.crs if crs is None else crs)
-        n_nowhere = int(np.count_nonzero(~np.isfinite(shapely.get_coordinates(points)).all(axis=1)))
-        if n_nowhere:
-            raise FileError(
-                f"{n_nowhere} of the {len(points)} points of {self.path} have no place."
-            )
-        near, moved, notes = onto_grid(stated, grid, path=self.path)
-        if crs is None and grid.crs is not None:
-            notes += (f"{self.path.name} has no reference system: taken for that of the map.",)
-        for note in notes:
-            warnings.warn(note, GuessWarning, stacklevel=4)
-        pixel = np.floor(transformed(~grid.transform, (shapely.get_x(moved), shapely.get_y(moved))))
-        off = ~(np.abs(pixel) <= np.iinfo(np.int32).max)  # or not finite
-        places = np.full((2, len(points)), -1, dtype=np.int64)  # off the map
-        places[:, near] = np.where(off, -1, pixel)
-        return places[::-1]
 
 
 def _classes_of(values: NDArray[Any], classes: ClassTable) -> tuple[NDArray[np.int64], ClassTable]:
@@ -596,7 +519,7 @@ def _classes_of(values: NDArray[Any], classes: ClassTable) -> tuple[NDArray[np.i
             "as an error wherever the map gives a label."
             f"{nearest(name, list(classes.names))}",
             HsrejectWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return codes, table
 
@@ -607,14 +530,51 @@ def given_sample(
     *,
     assume_random: bool,
 ) -> Sample:
-    """Return points in any form with the labels of a map; an array is trusted to be random."""
+    """Take points in any form with the labels of a map; an array is trusted to be random."""
     if isinstance(sample, str | PathLike):
         sample = open_sample(sample, on_map)
     if not isinstance(sample, Sample):
-        on_grid = as_label_map(sample, name="sample")
-        check_same_grid(on_map, on_grid, names=("the map", "sample"))
-        sample = Sample.at(np.flatnonzero(on_grid.values), on_map).with_reference(on_grid)
-        assume_random = True
+        sample, assume_random = _sampled_in(sample, on_map, class_table(on_map)), True
+    points = _checked(sample, assume_random=assume_random).on_map(on_map)
+    points = points.select(points.label != NODATA)
+    if not points.labelled.any() and points.kind != SEQUENTIAL:
+        raise InputError(
+            "No sampled pixel has a reference where the map has data. Fill in the column "
+            "'reference' with class names or codes."
+        )
+    return points
+
+
+def sample_of_scene(
+    sample: Sample | xr.DataArray | NDArray[Any] | str | PathLike[str],
+    like: xr.DataArray,
+    classes: ClassTable,
+) -> Sample:
+    """Take points in any form on the grid of a scene (y, x) that is mapped later: none is read.
+
+    An array is trusted to be random. What the map says at the points is not known yet.
+    """
+    is_trusted = False
+    if isinstance(sample, str | PathLike):
+        sample = _opened(sample, like, classes)
+    if not isinstance(sample, Sample):
+        sample, is_trusted = _sampled_in(sample, like, classes), True
+    sample.check_grid(Grid.of(like))
+    return _checked(sample, assume_random=is_trusted)
+
+
+def _sampled_in(
+    reference: xr.DataArray | NDArray[Any], like: xr.DataArray, classes: ClassTable
+) -> Sample:
+    """Take the pixels of a map (y, x) that have a reference label."""
+    on_grid = as_label_map(reference, name="sample")
+    check_same_grid(like, on_grid, names=("the map", "sample"))
+    row, column = np.nonzero(on_grid.values)
+    return Sample.on_grid((row, column), like, classes).with_reference(on_grid)
+
+
+def _checked(sample: Sample, *, assume_random: bool) -> Sample:
+    """Raise unless the points are a whole sample that was drawn at random."""
     if sample.kind == CHOSEN:
         raise InputError(
             "These points were chosen to train on ('hsreject next'): they are not a random sample "
@@ -628,11 +588,4 @@ def given_sample(
             f"{n_drawn - len(sample)} of the {n_drawn} points that were drawn are missing from the "
             "sample. Put these rows back, with an empty reference."
         )
-    points = sample.on_map(on_map)
-    points = points.select(points.label != NODATA)
-    if not points.labelled.any() and points.kind != SEQUENTIAL:
-        raise InputError(
-            "No sampled pixel has a reference where the map has data. Fill in the column "
-            "'reference' with class names or codes."
-        )
-    return points
+    return sample

@@ -15,8 +15,7 @@ import xarray as xr
 
 from hsreject import __version__
 from hsreject.certification.certificate import Certificate
-from hsreject.certification.frame import labels_of
-from hsreject.certification.sample import given_sample
+from hsreject.certification.sample import SEQUENTIAL, sample_of_scene
 from hsreject.errors import InputError
 from hsreject.measures.choosing import ACCURACY, FRACTION, MAX_ERROR, THRESHOLD, Goal
 from hsreject.measures.point import COUNTS
@@ -24,7 +23,16 @@ from hsreject.registry import check_keys
 from hsreject.rejection.novelty import UNKNOWN_BELOW
 from hsreject.rejection.rejector import UNKNOWN_FLAG
 from hsreject.rejection.thresholds import threshold_for_fraction
-from hsreject.schema import BAND, LEVEL_CONFIDENCE, MAP_DIMS, REJECTION_COST, X, Y, class_table
+from hsreject.schema import (
+    BAND,
+    LEVEL_CONFIDENCE,
+    MAP_DIMS,
+    REJECTION_COST,
+    X,
+    Y,
+    class_table,
+    nodata_label,
+)
 from hsreject.schema.class_tree import ClassTree, rows_of
 from hsreject.schema.label_maps import map_id
 
@@ -102,14 +110,19 @@ def backed(job: MapJob) -> MapJob:
             )
         return job
     if job.sample is not None:
-        grid = xr.ones_like(job.cube.isel({BAND: 0}, drop=True), dtype=np.uint16)
-        on_map = labels_of(grid.drop_attrs(deep=False).assign_attrs(job.model.classes.to_attrs()))
-        points = given_sample(job.sample, on_map, assume_random=False)
-        if np.ptp(points.inclusion_probability) > 0:
+        layer = job.cube.isel({BAND: 0}, drop=True)  # its values are not read
+        points = sample_of_scene(job.sample, layer, job.model.classes)
+        if not points.labelled.any():
             raise InputError(
-                "The sample was drawn from strata, more densely in some than in others: it "
-                "does not tell which threshold an accuracy asks for. Give a simple random "
-                "sample, or certify the map ('hsreject certify')."
+                "No sampled pixel has a reference. Fill in the column 'reference' with class names "
+                "or codes."
+            )
+        if points.kind == SEQUENTIAL or np.ptp(points.inclusion_probability) > 0:
+            raise InputError(
+                "The sample was drawn more densely in some parts of the map than in others (from "
+                "strata, or by a sequential design): it does not determine which threshold an "
+                "accuracy asks for. Give a simple random sample, or certify the map ('hsreject "
+                "certify')."
             )
         return replace(job, sample=points)
     if not job.goal.needs_reference:
@@ -151,16 +164,18 @@ def rejection_of(job: MapJob, ranking: xr.Dataset, progress: ProgressCallback) -
         REJECTION_COST: f"the cheapest if a rejected pixel costs {value:g} of a wrong one",
     }[kind]
     if job.sample is not None:
-        points = job.sample.on_map(labels_of(ranking["label"]))
-        points = points.select(points.labelled & (points.label > 0))
-        if not len(points):
-            raise InputError("No labelled point of the sample lies on a pixel with data.")
+        points = job.sample.select(job.sample.labelled)
         rows, columns = (xr.DataArray(place, dims=X) for place in (points.row, points.column))
         looked_at = ranking.drop_vars(MAP_DIMS, errors="ignore").isel({Y: rows, X: columns})
-        as_map = looked_at.expand_dims(Y).transpose(..., *MAP_DIMS).compute()  # of one row
+        # a map of one row, looked up block by block: the whole map may be larger than the memory
+        as_map = looked_at.expand_dims(Y).transpose(..., *MAP_DIMS).compute()
+        labels = as_map["label"].values
+        n_points = int(np.count_nonzero(labels != nodata_label(labels.dtype)))
+        if not n_points:
+            raise InputError("No labelled point of the sample lies on a pixel with data.")
         curve = job.model.rejector.points(as_map, points.reference[None])
         threshold = curve["threshold"].values[job.model.rejector.chosen_point(curve, job.goal)]
-        source += f", on {len(points)} sampled pixels of this scene"
+        source += f", on {n_points} sampled pixels of this scene"
         return Rejection(kind, value, max(float(threshold), lowest), source)
     threshold = job.model.threshold_for(job.goal)
     n_points = sum(job.model.calibration[count][0] for count in COUNTS)  # of any threshold

@@ -27,7 +27,7 @@ from hsreject.schema import NO_REFERENCE
 from hsreject.splits.polygons import polygon_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -139,20 +139,33 @@ def _check_ends(path: Path, layer: str) -> None:
         ) from None
 
 
-def _table_of_points(path: Path) -> tuple[NDArray[Any], dict[str, NDArray[Any]], CRS | None]:
-    """Return the points, the other columns and the CRS of a CSV file; that of x and y is None."""
-    _check_own(path)
+def points_in_csv(
+    path: Path, pairs: Iterable[tuple[str, str]] = (*DEGREES, COORDINATES)
+) -> tuple[NDArray[Any] | None, dict[str, NDArray[Any]], CRS | None]:
+    """Read the points of a CSV file, its other columns and the CRS; that of x and y is None.
+
+    Points lie where the first of the `pairs` of columns that the file has says; without any of them
+    there are no points.
+    """
     columns = Table.read(path).columns
     written = {name.lower(): name for name in columns}
-    for x, y in (*DEGREES, COORDINATES):
+    for x, y in pairs:
         if {x, y} <= written.keys():
             points = shapely.points(*(_coordinates(columns.pop(written[name])) for name in (x, y)))
-            crs = None if (x, y) == COORDINATES else CRS.from_epsg(4326)
-            return points, {name: _numbers_if_all(one) for name, one in columns.items()}, crs
-    raise FileError(
-        f"{path} has no columns longitude and latitude (lon, lat), or x and y, that say where its "
-        f"points lie. It has: {', '.join(columns)}."
-    )
+            return points, columns, None if (x, y) == COORDINATES else CRS.from_epsg(4326)
+    return None, columns, None
+
+
+def _table_of_points(path: Path) -> tuple[NDArray[Any], dict[str, NDArray[Any]], CRS | None]:
+    """Read a CSV file of points, with numbers where a column has nothing else."""
+    _check_own(path)
+    points, columns, crs = points_in_csv(path)
+    if points is None:
+        raise FileError(
+            f"{path} has no columns longitude and latitude (lon, lat), or x and y, that say where "
+            f"its points lie. It has: {', '.join(columns)}."
+        )
+    return points, {name: _numbers_if_all(one) for name, one in columns.items()}, crs
 
 
 def _coordinates(cells: NDArray[Any]) -> NDArray[np.float64]:
