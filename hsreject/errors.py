@@ -117,3 +117,7 @@ class LargeSceneWarning(HsrejectWarning):
 
 class FewPolygonsWarning(HsrejectWarning):
     """Training pixels lie in so few polygons that confidences hold only for similar places."""
+
+
+class UncheckedWarning(HsrejectWarning):
+    """Something that is stated was not checked, because that would take too long."""

@@ -78,9 +78,8 @@ class ADMM(Solver):
 
             if due:
                 duals = tuple(penalty * multiplier for multiplier in multipliers)
-                settled, room = site.copy(), np.empty_like(site)
-                settle(problem, settled, threads)
-                if journal.note(*certify(problem, settled, duals, room, threads)):
+                settled = settle(terms, site.copy(), threads)
+                if journal.note(*certify(problem, settled, duals, threads)):
                     return settled
 
 

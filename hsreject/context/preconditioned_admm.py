@@ -80,7 +80,7 @@ class PreconditionedADMM(Solver):
             steps = exact if due else relaxed._replace(site_tolerance=inexactness)
             iteration.step(steps, threads)
             if due:
-                settle(problem, field, threads)
+                settle(problem.terms, field, threads)
                 if journal.note(*iteration.certify(threads)):
                     return field
 
@@ -132,7 +132,7 @@ class Iteration(ABC):
 
     @abstractmethod
     def certify(self, threads: Threads) -> tuple[float, float]:
-        """Return objective and gap of Z and Y as they are: after a step with relaxation 1."""
+        """Return F(Z) and the lower bound of min F by Y as they are: after relaxation 1."""
 
 
 class GeneralIteration(Iteration):
@@ -163,5 +163,5 @@ class GeneralIteration(Iteration):
             term.update_dual(dual, self.buffer, **options, threads=threads)
 
     def certify(self, threads: Threads) -> tuple[float, float]:
-        """Return objective and gap of Z and Y as they are."""
-        return certify(self.problem, self.field, self.duals, self.buffer, threads)
+        """Return F(Z) and the lower bound of min F by Y as they are."""
+        return certify(self.problem, self.field, self.duals, threads)

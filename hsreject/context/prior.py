@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from copy import copy
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from inspect import signature
 from typing import Any
@@ -184,7 +185,12 @@ class Prior(ABC):
 
     @property
     def halo(self) -> int | None:
-        """Pixels around a block that decide 99.9 % of its labels; None: the whole scene does."""
+        """Pixels around a block that decide 99.9 % of its labels; None: the whole scene does.
+
+        It grows with the weight. 8 pixels per unit of weight, and at least 16, are a rule to start
+        from for priors that tie direct neighbors like total variation; a prior that ties pixels d
+        apart needs d times as many. :func:`hsreject.check_prior` tries it.
+        """
         return None
 
     @property
@@ -291,7 +297,9 @@ class Term(ABC):
     def conjugate(self, dual: Array) -> float:
         r"""Return :math:`g^*(Y) = \sup_V \langle V, Y \rangle - g(V)`, which may be infinity.
 
-        Duals may miss its domain by rounding: the certificate then takes one inside of it.
+        Duals may miss its domain by rounding: the certificate then takes one inside of it. Room
+        that this leaves beyond the domain is missing in the gap, so it should be some roundings of
+        the type of `dual`.
         """
 
     def prox_conjugate(self, dual: Array, step: float) -> Array:
@@ -327,6 +335,16 @@ class Term(ABC):
         if not np.isfinite(value):
             return STRONGEST
         return value / (norm * np.sqrt(self.grid.valid.size)) if norm > 0 else 0.0
+
+    def in_double_precision(self) -> Term:
+        """Return this term for arrays of double precision, with its own numbers as they are.
+
+        Certificates are computed with it. Where numbers of the grid's precision meet arrays of
+        double precision, the result is of double precision.
+        """
+        double = copy(self)
+        double.grid = replace(self.grid, dtype=np.dtype(np.float64))
+        return double
 
     def new_dual(self) -> Array:
         """Return the dual from which a solver starts: zeros of the shape of H Z."""

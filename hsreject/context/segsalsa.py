@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -59,7 +60,8 @@ class SegSALSAResult(Shown, Generic[ArrayT]):
     objective : float
         Its objective F.
     gap : float
-        An upper bound of F minus the optimum: the certificate.
+        An upper bound of F minus the optimum: the certificate, for the probabilities that were
+        given and in either precision. Infinite where there is none.
     n_iterations : int
     converged : bool
         Whether the gap is within the tolerance, or below what rounding hides: 8 roundings per
@@ -131,9 +133,12 @@ class SegSALSA:
         Threads; by default as many as the scene can use. The answer is the same for any number.
     dtype : {"float32", "float64"}
         Precision of the fields. Objective and gap are those of the field that is returned, each
-        pixel divided by its sum, and are always summed in double precision. A prior multiplies
-        the rounding of the field by its weight: beyond weights of about 100 single precision
-        does not reach a relative gap of 1e-4.
+        pixel divided by its sum, and are always formed and summed in double precision, and the gap
+        includes how far probabilities and edge weights may have been rounded (2 roundings per
+        pixel and one of the objective). So it bounds the truth in both precisions; only
+        probabilities below 1e-38 are 0 in the single one. A prior multiplies the rounding of the
+        field by its weight: beyond weights of about 100 single precision does not reach a relative
+        gap of 1e-4.
 
     See Also
     --------
@@ -339,10 +344,15 @@ class SegSALSA:
             last = journal.history[-1]
             blurred = last.gap < problem.rounding * sum(term.strength for term in problem.terms)
             remedy = " Take dtype='float64': rounding decides at such a weight." if blurred else ""
+            reached = (
+                f"at a relative gap of {last.relative_gap:.2g}: the objective is at most that far "
+                "above the optimum. Raise max_iter, or tol if this is near enough."
+                if last.relative_gap < math.inf
+                else "without a certificate: objective or bound are not finite. Take a smaller "
+                "weight, or raise max_iter."
+            )
             warnings.warn(
-                f"SegSALSA stopped after {self.max_iter} iterations at a relative gap of "
-                f"{last.relative_gap:.2g}: the objective is at most that far above the optimum. "
-                f"Raise max_iter, or tol if this is near enough.{remedy}",
+                f"SegSALSA stopped after {self.max_iter} iterations {reached}{remedy}",
                 NotConvergedWarning,
                 stacklevel=3,
             )

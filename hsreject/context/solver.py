@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -58,30 +58,37 @@ def site_tolerance(field: Array, step: float) -> float:
 
 
 def certify(
-    problem: Problem, field: Array, duals: tuple[Array, ...], pull: Array, threads: Threads
+    problem: Problem, field: Array, duals: tuple[Array, ...], threads: Threads
 ) -> tuple[float, float]:
-    r"""Return objective and gap of a settled field and of duals; `pull` is room for a field.
+    r"""Return the objective F(Z) of a settled field, and a lower bound of min F from duals.
 
-    For every field Z on the simplex and all duals Y, with q = H'Y summed over the terms,
+    For all duals Y, with q = H'Y summed over the terms,
 
-    .. math:: F(Z) - \min F \ \le\ gap = F(Z) + g^*(Y) - \sum_i \min_z [-\log(p_i'z) + q_i'z]
+    .. math:: \min F \ \ge\ \sum_i \min_z [-\log(p_i'z) + q_i'z] - g^*(Y)
 
-    by Fenchel-Young for g, the minima over the simplex; at the optimum it is 0. Each minimum is
-    bounded from below by tangents of -log (:mod:`~hsreject.context.bound_kernels`).
+    by Fenchel-Young for g, the minima over the simplex; at the optimum they are equal. Each minimum
+    is bounded from below by tangents of -log (:mod:`~hsreject.context.bound_kernels`).
+
+    Z and Y are taken as they are, as numbers of double precision: Z is divided by its sums again,
+    Y moved into the domain of g*, and only then are H Z and H'Y formed. In single precision their
+    rounding would be multiplied by the weight, and the gap could lie below the truth.
     """
-    conjugate = 0.0
-    pull.fill(0)
-    for term, dual in zip(problem.terms, duals, strict=True):
-        inside, value = into_domain(term, dual)
+    terms = [term.in_double_precision() for term in problem.terms]
+    exact = settle(terms, field.astype(np.float64), threads)
+    objective = sum(term.value_of_field(exact, threads) for term in terms)
+    del exact
+    pull, conjugate = np.zeros(field.shape), 0.0
+    room = 1 - 16 * float(np.finfo(field.dtype).eps)  # most duals then miss their domain no more
+    for term, dual in zip(terms, duals, strict=True):
+        inside, value = into_domain(term, np.multiply(dual, room, dtype=np.float64))
         conjugate += value
-        term.add_adjoint(inside, pull, threads)
+        pull += term.adjoint(inside)
     data, bound = data_and_bound(problem.probability, field, lambda a, b: pull[a:b], threads)
-    objective = data + sum(term.value_of_field(field, threads) for term in problem.terms)
-    return objective, max(objective + conjugate - bound, 0.0)  # below 0 by rounding only
+    return objective + data, bound - conjugate
 
 
-def settle(problem: Problem, field: Array, threads: Threads) -> None:
-    """Bring a field in place to where its objective is defined, which is what is returned.
+def settle(terms: Sequence[Term], field: Array, threads: Threads) -> Array:
+    """Bring a field in place to where its objective is defined, and return it.
 
     It is divided by its sums, which are 1 up to the rounding of the prox, and moved into the
     constraints of the terms.
@@ -92,10 +99,11 @@ def settle(problem: Problem, field: Array, threads: Threads) -> None:
         rows /= rows.sum(axis=1, keepdims=True)
 
     threads.share(len(field), divide)
-    for term in problem.terms:
+    for term in terms:
         feasible = term.feasible(field)
         if feasible is not field:
             np.copyto(field, feasible)
+    return field
 
 
 def into_domain(term: Term, dual: Array) -> tuple[Array, float]:
@@ -133,14 +141,14 @@ def data_and_bound(
         scratch = new_bound_scratch(field.shape[1])
         site_bounds(field[rows], probability[rows], pull(first, last), scratch, sums[rows])
 
-    threads.share(len(field), write, most=cached_rows(field))
+    threads.share(len(field), write, most=cached_rows(field.shape))
     data, bound = sums.sum(axis=0)
     return float(data), float(bound)
 
 
-def cached_rows(field: Array) -> int:
-    """Return how many rows of a field NumPy should work on at a time."""
-    return max(1, CACHED // int(field[0].size))
+def cached_rows(shape: tuple[int, ...]) -> int:
+    """Return how many rows of a field (y, category, x) NumPy should work on at a time."""
+    return max(1, CACHED // (shape[1] * shape[2]))
 
 
 @dataclass
@@ -169,8 +177,11 @@ class Journal:
         self.progress("context", self.n_iterations, max(expected, self.n_iterations))
         return self.n_iterations >= expected
 
-    def note(self, objective: float, gap: float) -> bool:
-        """Record a certificate; return whether the work is over."""
+    def note(self, objective: float, bound: float) -> bool:
+        """Record an objective and a lower bound of the least; return whether the work is over."""
+        gap = objective - bound
+        gap = math.inf if math.isnan(gap) else max(gap, 0.0)  # below 0 by rounding only
+        gap += self.problem.uncertainty(objective)
         self.history.append(Checkpoint(self.n_iterations, objective, gap))
         target = max(self.tol * objective, self.problem.rounding)
         self.converged = gap <= target < math.inf

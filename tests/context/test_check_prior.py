@@ -12,7 +12,7 @@ import hsreject as hr
 from hsreject.context.priors import PRIORS
 from hsreject.context.priors.graph_tv import GraphTVTerm
 from hsreject.context.segsalsa import SOLVERS
-from hsreject.errors import ConfigError, InputError
+from hsreject.errors import ConfigError, InputError, UncheckedWarning
 from hsreject.registry import Registry
 from tests.context.scenes import regions
 
@@ -335,10 +335,26 @@ def test_a_prior_needs_its_parameters(given: Any) -> None:
         hr.check_prior(given)
 
 
-@pytest.mark.parametrize(("weight", "halo"), [(0.7, 1), (1.0, 4), (2.0, 1), (2.4, 4)])
+class NarrowTV(hr.VectorTV):
+    """Vector TV with the same halo at every weight."""
+
+    halo = 16  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(("weight", "halo"), [(2.0, 1), (2.4, 4), (8.0, 8)])
 def test_a_halo_that_is_too_small_for_the_weight_is_found(weight: float, halo: int) -> None:
-    with pytest.raises(InputError, match=r"halo .* too small"):
-        hr.check_prior(type("Wrong", (hr.VectorTV,), {"halo": halo})(weight))
+    with pytest.raises(InputError, match=r"halo .* too small: .* % of the labels"):
+        hr.check_prior(type("Narrow", (NarrowTV,), {"halo": halo})(weight))
+
+
+def test_a_halo_is_tried_as_a_function_of_the_weight() -> None:
+    with pytest.raises(InputError, match=r"halo .* is 16 pixels at weight 8, too small"):
+        hr.check_prior(NarrowTV(1.0))
+
+
+def test_a_halo_that_is_too_wide_to_try_is_said_to_be_unchecked() -> None:
+    with pytest.warns(UncheckedWarning, match=r"VectorTV\(weight=64.* 512 pixels, was not checked"):
+        hr.check_prior(hr.VectorTV(64.0))
 
 
 def test_a_conjugate_is_infinite_where_the_prior_says_nothing() -> None:
@@ -359,7 +375,8 @@ def test_a_conjugate_is_infinite_where_the_prior_says_nothing() -> None:
 
 @pytest.mark.parametrize("weight", [50.0, 1e4])
 def test_a_strong_prior_with_uneven_edges_may_be_slow(weight: float) -> None:
-    hr.check_prior(hr.VectorTV(weight, edges="image"))
+    with pytest.warns(UncheckedWarning, match="halo"):
+        hr.check_prior(hr.VectorTV(weight, edges="image"))
 
 
 def test_a_conjugate_needs_no_room_for_rounding() -> None:
