@@ -507,7 +507,8 @@ def _times_weight(prior: Prior, factor: int) -> Prior | None:
     """Return the same prior with another weight, if it has one and can be made again."""
     options = {name: getattr(prior, name, ...) for name in signature(type(prior)).parameters}
     weight = options.get("weight", ...)
-    if ... in options.values() or not isinstance(weight, Real) or not weight > 0:
+    is_number = isinstance(weight, int | float) and weight > 0
+    if ... in options.values() or not is_number:
         return None
     return type(prior)(**{**options, "weight": factor * weight})
 
@@ -558,12 +559,13 @@ class _HaloScene:
                 what = f"in_block gives a prior that does not work: {error}"
                 raise _fault(prior, what) from error
             inside = alone[halo : halo + BLOCK, halo : halo + BLOCK]
-            n_same += np.count_nonzero(inside == label[row : row + BLOCK, column : column + BLOCK])
-        same = n_same / (N_BLOCKS * BLOCK**2)
-        if same < SAME_LABELS:
+            same = inside == label[row : row + BLOCK, column : column + BLOCK]
+            n_same += int(np.count_nonzero(same))
+        share = n_same / (N_BLOCKS * BLOCK**2)
+        if share < SAME_LABELS:
             raise _fault(
                 prior,
-                f"halo is {halo} pixels{where}, too small: {100 * same:.1f} % of the labels of "
+                f"halo is {halo} pixels{where}, too small: {100 * share:.1f} % of the labels of "
                 "blocks are those of the whole scene. Make it wider, in proportion to the weight "
                 "(8 pixels per unit do for total variation), or return None.",
             )
