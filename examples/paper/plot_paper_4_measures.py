@@ -8,6 +8,9 @@ Classification quality, the share of right decisions, has a top, which is marked
 rejecting catches more errors than it wastes labels. Rejection quality is the odds of an error among
 the rejected samples over those among all; it separates the two rejectors best where little is
 rejected.
+
+The number of samples (40,000), their seed and equal numbers per class are ours; the paper does not
+give its own.
 """
 
 import matplotlib.pyplot as plt

@@ -505,12 +505,13 @@ def _check_halo(prior: Prior, n_classes: int) -> None:
 
 def _times_weight(prior: Prior, factor: int) -> Prior | None:
     """Return the same prior with another weight, if it has one and can be made again."""
-    options = {name: getattr(prior, name, ...) for name in signature(type(prior)).parameters}
-    weight = options.get("weight", ...)
-    is_number = isinstance(weight, int | float) and weight > 0
-    if ... in options.values() or not is_number:
+    names = signature(type(prior)).parameters
+    weight = getattr(prior, "weight", None)
+    is_number = "weight" in names and isinstance(weight, int | float) and weight > 0
+    if not is_number or not all(hasattr(prior, name) for name in names):
         return None
-    return type(prior)(**{**options, "weight": factor * weight})
+    options: dict[str, Any] = {name: getattr(prior, name) for name in names}
+    return type(prior)(**{**options, "weight": factor * options["weight"]})
 
 
 class _HaloScene:

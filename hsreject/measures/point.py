@@ -18,9 +18,10 @@ cost                   :math:`L = (MN + \rho (AR + MR)) / n`      never
 errors, since the odds among all samples are then 0 or infinite and there is nothing to compare
 with; else infinity when nothing accurate is rejected.
 
-Two lines differ from the paper's text: the denominator of A is the number kept, k (the text of
-section III-A says n - k), and :math:`\varphi` needs its convention when no *accurate* sample is
-rejected (the text of section III-C says misclassified).
+Three lines differ from the paper's text: the denominator of A is the number kept, k (the text of
+section III-A says n - k); :math:`\varphi` needs its convention when no *accurate* sample is
+rejected (the text of section III-C says misclassified); and of a classifier that is all right or
+all wrong it is NaN (the text has infinity where anything is rejected).
 """
 
 from __future__ import annotations

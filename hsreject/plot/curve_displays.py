@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from hsreject.errors import InputError
 from hsreject.measures.choosing import choose_point
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 QUALITY = "classification_quality"
 REJECTION_QUALITY = "rejection_quality"
+LINEAR_ODDS = 8.0  # the largest rejection quality that a linear axis shows well
 
 Marks = Sequence[OperatingPoint] | Mapping[str, OperatingPoint]
 
@@ -118,7 +120,7 @@ class RejectionCurveDisplay:
 
     def _panel(self, ax: Axes, measure: str, looks: Mapping[str, LineLook]) -> None:
         label_axes(ax, MEASURES[measure].label)
-        highest = 1.0
+        settled = [np.ones(1)]
         for name, curve in self.curves.items():
             fraction, values = _line(curve, measure)
             if f"{measure}_lower" in curve:
@@ -128,12 +130,12 @@ class RejectionCurveDisplay:
             )
             for label, marker, point in _marks(self.marked.get(name, ()), looks[name]):
                 _draw_mark(ax, point, measure, looks[name].color, marker=marker, label=label)
-            highest = max(highest, _settled_limit(fraction, values))
+            settled.append(_settled(fraction, values))
         if measure == QUALITY and len(self.curves) == 1:
             (curve,) = self.curves.values()
             _guide(ax, float(curve[QUALITY][0]), "no rejection")
         if measure == REJECTION_QUALITY:
-            ax.set_ylim(0, highest)
+            _scale_odds(ax, np.concatenate(settled))
             _guide(ax, 1.0, "chance")
 
 
@@ -245,8 +247,8 @@ def label_axes(ax: Axes, ylabel: str, *, xlabel: str = FRACTION_AXIS.label) -> N
 def _guide(ax: Axes, height: float, text: str) -> None:
     """Draw the level that a measure is read against; its name stands where the axis has room."""
     ax.axhline(height, color="0.55", linewidth=0.6, linestyle=(0, (2, 2)), zorder=0)
-    bottom, top = ax.get_ylim()
-    below = height - bottom > 0.09 * (top - bottom)
+    to_axes = ax.transData + ax.transAxes.inverted()  # whatever the scale
+    below = to_axes.transform((0, height))[1] > 0.09
     ax.annotate(
         text,
         (0, height),
@@ -260,11 +262,26 @@ def _guide(ax: Axes, height: float, text: str) -> None:
     )
 
 
-def _settled_limit(fraction: NDArray[np.floating], quality: NDArray[np.floating]) -> float:
-    """Return where the axis of rejection quality ends.
+def _settled(fraction: NDArray[np.floating], quality: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the values of a rejection quality that decide how far its axis reaches.
 
     With less than 2 % rejected the quality jumps between 0 and infinity; those points must not
     flatten the rest of the curve.
     """
-    settled = quality[(fraction >= 0.02) & np.isfinite(quality)]
-    return 1.12 * float(settled.max(initial=1.0))
+    return quality[(fraction >= 0.02) & np.isfinite(quality)]
+
+
+def _scale_odds(ax: Axes, settled: NDArray[np.floating]) -> None:
+    """Let the axis of rejection quality, a ratio of odds, reach over values; 1 is among them.
+
+    Where they would crowd at the bottom, because some are far above, it is logarithmic.
+    """
+    highest = float(settled.max())
+    if highest <= LINEAR_ODDS:
+        ax.set_ylim(0, 1.12 * highest)
+        return
+    lowest = max(float(settled[settled > 0].min()), highest / 1e4)
+    ax.set_yscale("log")
+    ax.set_ylim(lowest / 1.2, highest * 1.3)
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())

@@ -58,7 +58,8 @@ class JointRejector(Rejector):
 
     A pixel is rejected where that class has the largest value of the hidden field; its label is the
     largest of the other classes of the same field, so labels and their accuracy change with q. The
-    `confidence` is the difference of these two values, negative where the pixel is rejected.
+    `confidence` is the difference of these two values, negative where the pixel is rejected; of
+    several rejection classes the values are added up.
 
     Users do not choose q: nothing is rejected up to some value, and half the scene soon after. They
     ask for a fraction, an accuracy or a cost, and q is searched for. Each q is a solve of its own,

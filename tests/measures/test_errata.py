@@ -97,6 +97,43 @@ def test_7_quality_from_the_number_of_accurate_samples() -> None:
     assert ours / n == WORKED.classification_quality
 
 
+def test_3_rejection_quality_compares_nothing_where_all_labels_are_right_or_all_wrong() -> None:
+    """The convention, infinity if anything is rejected, has no meaning where all odds are 0/0."""
+    for all_alike in (hr.OperatingPoint(0, 60, 0, 40), hr.OperatingPoint(60, 0, 40, 0)):
+        assert np.isnan(all_alike.rejection_quality)
+
+
+def test_8_the_same_classifier_has_as_many_right_labels() -> None:
+    """Case 1 of section II-B compares "accurately classified samples": of those kept."""
+    better, worse = hr.OperatingPoint(55, 25, 0, 20), WORKED
+    assert better.rejected_fraction == worse.rejected_fraction
+    assert hr.compare(better, worse).verdict == "outperforms"
+    assert better.accurate == worse.accurate  # what is printed cannot be "larger"
+    assert better.accurate_kept > worse.accurate_kept
+
+
+def test_8_the_rule_after_theorem_1_needs_the_larger_fraction() -> None:
+    """It prints L1 < L0 exactly for rho < (beta + 1) / 2, without r1 > r0."""
+    one, zero = hr.OperatingPoint(54, 40, 1, 5), WORKED  # r1 < r0
+    beta = hr.compare(one, zero).relative_optimality
+    assert one.rejected_fraction < zero.rejected_fraction
+    rules = {"printed": [], "ours": []}
+    for rho in np.linspace(0.02, 0.98, 49):
+        cheaper = one.cost(rho) < zero.cost(rho)
+        rules["printed"].append((rho < (beta + 1) / 2) == cheaper)
+        rules["ours"].append((rho > (1 - beta) / 2) == cheaper)
+    assert all(rules["ours"])
+    assert not all(rules["printed"])
+
+
+def test_8_quality_needs_its_rejected_fraction() -> None:
+    """Appendix Q II prints 2 A (1 - r) - A(0) for Q, without + r."""
+    r = WORKED.rejected_fraction
+    printed = 2 * WORKED.nonrejected_accuracy * (1 - r) - WORKED.overall_accuracy
+    assert printed + r == pytest.approx(WORKED.classification_quality)
+    assert printed != pytest.approx(WORKED.classification_quality)
+
+
 def test_8_equal_costs_at_the_two_ends() -> None:
     """Section II-B says that its three cases decide for all 0 <= rho <= 1."""
     same_errors = hr.OperatingPoint(53, 30, 2, 15), WORKED

@@ -16,6 +16,21 @@ from tests.plot.drawing import example, legend, line, markers, row
 REFERENCE = hr.OperatingPoint(50, 30, 5, 15)
 
 
+def test_large_odds_have_a_logarithmic_axis() -> None:
+    correct = np.random.default_rng(0).random(4000) < 0.97
+    confidence = correct + np.random.default_rng(1).normal(0, 0.4, 4000)
+    *_, odds = RejectionCurveDisplay.from_curves(hr.rejection_curve(correct, confidence)).plot(
+        row(3)
+    )
+    assert odds.get_yscale() == "log"
+    low, high = odds.get_ylim()
+    assert low < 1
+    assert high > 10
+    useless = hr.rejection_curve(correct, np.random.default_rng(2).random(4000))
+    *_, odds = RejectionCurveDisplay.from_curves(useless).plot(row(3))
+    assert odds.get_yscale() == "linear"
+
+
 def test_curves_are_drawn_as_they_are() -> None:
     curve, three = example(), row(3)
     assert RejectionCurveDisplay.from_curves({"maximum": curve}).plot(three) == three
