@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -120,7 +120,7 @@ class RejectionCurveDisplay:
 
     def _panel(self, ax: Axes, measure: str, looks: Mapping[str, LineLook]) -> None:
         label_axes(ax, MEASURES[measure].label)
-        settled = [np.ones(1)]
+        settled: list[NDArray[Any]] = [np.ones(1)]
         for name, curve in self.curves.items():
             fraction, values = _line(curve, measure)
             if f"{measure}_lower" in curve:
@@ -262,16 +262,16 @@ def _guide(ax: Axes, height: float, text: str) -> None:
     )
 
 
-def _settled(fraction: NDArray[np.floating], quality: NDArray[np.floating]) -> NDArray[np.floating]:
+def _settled(fraction: NDArray[Any], quality: NDArray[Any]) -> NDArray[Any]:
     """Return the values of a rejection quality that decide how far its axis reaches.
 
     With less than 2 % rejected the quality jumps between 0 and infinity; those points must not
     flatten the rest of the curve.
     """
-    return quality[(fraction >= 0.02) & np.isfinite(quality)]
+    return np.asarray(quality[(fraction >= 0.02) & np.isfinite(quality)])
 
 
-def _scale_odds(ax: Axes, settled: NDArray[np.floating]) -> None:
+def _scale_odds(ax: Axes, settled: NDArray[Any]) -> None:
     """Let the axis of rejection quality, a ratio of odds, reach over values; 1 is among them.
 
     Where they would crowd at the bottom, because some are far above, it is logarithmic.
