@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import glob
+import json
 import os
 import shutil
 import sys
@@ -21,6 +24,9 @@ PARTIAL = ".partial."  # how the name of a hidden folder begins that is still be
 UNFINISHED = ".unfinished."  # and of one from which work that was stopped can go on
 MANIFEST = "manifest.txt"  # lists the files of a result, one per line
 INCOMPLETE = "(incomplete)"  # a line of it while they are moved into place
+_PLACING = (
+    ".placing"  # in a hidden folder: the files that are being put in place, with their inodes
+)
 
 
 def existing(path: str | PathLike[str]) -> Path:
@@ -90,7 +96,8 @@ def replacing(path: Path, *, side_files: Sequence[str] = (), overwrite: bool) ->
     The given path has the name of `path` in a new hidden folder beside it. When the block ends
     well, the file and those of `side_files` (names) that were written are renamed into place, and
     old side files that were not written are removed; when it fails, nothing is left. Whatever
-    happens, nobody sees half a file under the final name.
+    happens, nobody sees half a file under the final name, and after a kill between two renames the
+    next call begins anew. What replaces a file is on the disk before.
     """
     family = [path, *(path.with_name(name) for name in side_files)]
     check_target(path, side_files=side_files, overwrite=overwrite)
@@ -126,9 +133,9 @@ def remove_leftovers(folder: Path, name: str = "") -> None:
 
     A living process holds a lock on its own.
     """
-    for left in folder.glob(f"{PARTIAL}{name}*"):
+    for left in folder.glob(f"{PARTIAL}{glob.escape(name)}*"):
         with suppress(OSError), alone_in(left) as certain:
-            if certain and not _is_new(left):
+            if certain and not _is_new(left) and not _half_placed(left):
                 shutil.rmtree(left, ignore_errors=True)
 
 
@@ -148,6 +155,28 @@ def _remove_all_leftovers(folder: Path) -> None:
                     shutil.rmtree(left, ignore_errors=True)
 
 
+def _half_placed(work: Path) -> dict[str, int]:
+    """Return names and inodes of the files that were being put in place, if some still wait."""
+    try:
+        placing: dict[str, int] = json.loads((work / _PLACING).read_text("utf-8"))
+    except (OSError, ValueError):  # there is none, or nothing was placed yet
+        return {}
+    return placing if any((work / name).exists() for name in placing) else {}
+
+
+def _take_back(path: Path) -> None:
+    """Remove what a killed process has put in place of `path` and its side files, if not all."""
+    for left in path.parent.glob(f"{PARTIAL}{glob.escape(path.name)}.*"):
+        with suppress(OSError), alone_in(left) as certain:
+            if not certain:
+                continue
+            for name, inode in _half_placed(left).items():
+                placed = path.with_name(name)
+                if placed.exists() and placed.stat().st_ino == inode:
+                    placed.unlink()
+            (left / _PLACING).unlink(missing_ok=True)
+
+
 def _is_new(work: Path) -> bool:
     """Tell whether a folder is so new that its process may be about to lock it."""
     return not any(work.iterdir()) and time.time() - work.stat().st_mtime < 1
@@ -161,6 +190,7 @@ def check_target(path: Path, *, side_files: Sequence[str] = (), overwrite: bool)
         raise FileError(f"Cannot write {path}: it is a folder. Give the name of a file.")
     if not os.access(path.parent, os.W_OK):
         raise FileError(f"Cannot write {path}: the folder {path.parent} may not be written to.")
+    _take_back(path)
     _remove_all_leftovers(path.parent)
     family = [path, *(path.with_name(name) for name in side_files)]
     _check_free(family, overwrite=overwrite)
@@ -199,18 +229,38 @@ def _check_free(family: Sequence[Path], *, overwrite: bool) -> None:
 def _put_in_place(work: Path, family: Sequence[Path]) -> None:
     # Old side files go first: between two renames a map may lack its names, but it never has those
     # of another map.
+    new = [path for path in family if (work / path.name).exists()]
+    if len(new) > 1:
+        inodes = {path.name: (work / path.name).stat().st_ino for path in new}
+        (work / _PLACING).write_text(json.dumps(inodes), encoding="utf-8")
     for path in family[1:]:
         path.unlink(missing_ok=True)
     placed: list[Path] = []
     try:
-        for path in family:
-            if (work / path.name).exists():
-                (work / path.name).replace(path)
-                placed.append(path)
+        for path in new:
+            is_replaced = path.exists()
+            if is_replaced:
+                _settle(work / path.name)
+            (work / path.name).replace(path)
+            placed.append(path)
+            if is_replaced and sys.platform != "win32":  # where folders cannot be opened
+                _settle(path.parent)
     except OSError:
         for path in placed:
             path.unlink(missing_ok=True)
         raise
+
+
+def _settle(path: Path) -> None:
+    """Have a file or the names in a folder on the disk: what is replaced may be labels."""
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # folders of some file systems cannot be
+            raise
+    finally:
+        os.close(handle)
 
 
 def check_folder(folder: Path, *, overwrite: bool) -> None:
@@ -332,14 +382,6 @@ def _listed(folder: Path) -> set[str]:
     """Return the lines of the manifest of a folder."""
     manifest = folder / MANIFEST
     return set(manifest.read_text("utf-8").splitlines()) if manifest.is_file() else set()
-
-
-def add_to_result(folder: Path, path: Path) -> None:
-    """List a file or folder that was written into a complete folder as part of its result."""
-    new = [path] if path.is_file() else [inner for inner in path.rglob("*") if inner.is_file()]
-    names = _listed(folder) | {one.relative_to(folder).as_posix() for one in new}
-    with replacing(folder / MANIFEST, overwrite=True) as part:
-        part.write_text("\n".join(sorted(names)), encoding="utf-8")
 
 
 def _move(work: Path, folder: Path) -> None:

@@ -7,15 +7,19 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = "-m tools.fault_drill --rounds 4 --seed 2 --tasks map write_map"
+COMMANDS = {
+    "at any time": "--rounds 3 --seed 2 --tasks map write_map",
+    "between two steps": "--seams --renames --every 2 --tasks certify polygons next",
+}
 
 
 @pytest.mark.posix
-def test_what_is_stopped_goes_on_to_the_same_files() -> None:
+@pytest.mark.parametrize("options", COMMANDS.values(), ids=COMMANDS)
+def test_what_is_stopped_goes_on_to_the_same_files(options) -> None:
     """In a process without threads, which alone can be forked safely."""
     root = Path(__file__).parents[1]
     done = subprocess.run(
-        [sys.executable, *COMMAND.split()],
+        [sys.executable, "-m", "tools.fault_drill", *options.split()],
         cwd=root,
         env=os.environ | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"},
         check=False,

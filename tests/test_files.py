@@ -316,6 +316,54 @@ def test_what_a_kill_after_the_last_rename_left_is_removed_by_the_next_command(t
     assert later.exists()
 
 
+def write_family(folder: Path, *, overwrite: bool = False) -> None:
+    with replacing(folder / "a.tif", side_files=("a.qml", "a.xml"), overwrite=overwrite) as part:
+        for name in ("a.tif", "a.qml"):
+            part.with_name(name).write_text("new")
+
+
+def killed_at_rename(number: int, folder: Path, *, overwrite: bool) -> None:
+    rename, count = Path.replace, iter(range(1, 9))
+
+    def killed(path: Path, target: Path) -> Path:
+        if next(count) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return rename(path, target)
+
+    process = multiprocessing.get_context("fork").Process(
+        target=lambda: (setattr(Path, "replace", killed), write_family(folder, overwrite=overwrite))
+    )
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_kill_between_a_file_and_its_side_file_is_begun_anew(tmp_path, number, overwrite) -> None:
+    if overwrite:
+        for name in ("a.tif", "a.qml", "a.xml"):
+            (tmp_path / name).write_text("old")
+    killed_at_rename(number, tmp_path, overwrite=overwrite)
+    assert (tmp_path / "a.tif").exists() == (overwrite or number == 2)
+    with replacing(tmp_path / "b.tif", overwrite=False) as other:  # which leaves it alone
+        other.write_text("other")
+    assert (tmp_path / "a.tif").exists() == (overwrite or number == 2)
+    write_family(tmp_path, overwrite=overwrite)
+    assert content(tmp_path) == {"a.tif": b"new", "a.qml": b"new", "b.tif": b"other"}
+
+
+@pytest.mark.posix
+def test_what_somebody_has_put_there_since_a_kill_stays(tmp_path) -> None:
+    killed_at_rename(2, tmp_path, overwrite=False)
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "mine").replace(tmp_path / "a.tif")
+    with pytest.raises(FileError, match="already there"):
+        write_family(tmp_path)
+    assert content(tmp_path) == {"a.tif": b"mine"}
+
+
 def test_a_result_replaces_its_predecessor_and_nothing_else(tmp_path) -> None:
     def write(*names: str) -> None:
         with complete_folder(tmp_path / "out", overwrite=True) as work:

@@ -1,36 +1,51 @@
 """The fault drill: stop commands at random moments, let them go on, and compare to the last byte.
 
     python -m tools.fault_drill --rounds 300 --seed 0
+    python -m tools.fault_drill --seams
 
-Each round does one of `run`, `map`, `train` and `write_map` on a small scene and disturbs it, once
-or twice: kill -9, Ctrl-C, SIGTERM, a full disk, a folder that cannot be written, a scene cut short,
-a dask worker that dies. Then the same command is given again and must end with the files of an
-undisturbed one. Faults of disks need small file systems of their own, which root can mount; others
-get a limit on the size of files. Commands are forked from a process that has everything imported.
+Each round does a command that writes, on a small scene, and disturbs it, once or twice: kill -9 at
+a random time or at a seam, Ctrl-C, SIGTERM, a full disk, a folder that cannot be written, a scene
+cut short, a dask worker that dies. Then the same command is given again and must end with the files
+of an undisturbed one. A seam is the moment before a file is renamed or removed, or a folder made or
+removed; `--seams` kills at every one of each command. Faults of disks need small file systems of
+their own, which root can mount; others get a limit on the size of files. Commands are forked from a
+process that has everything imported.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import gc
+import hashlib
+import importlib
 import json
+import mmap
 import os
+import pkgutil
 import random
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import tomllib
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import dask.array as da
+import dask.threaded
 import matplotlib.font_manager  # noqa: F401  # before disks are full: it writes a cache
+import matplotlib.pyplot as plt
 import numpy as np
 
 import hsreject as hr
@@ -38,6 +53,7 @@ import hsreject.mapping.map_scene
 import hsreject.pipeline.run
 import hsreject.pipeline.training
 from hsreject.cli import main
+from hsreject.datasets import scenes
 
 LONGEST = 300.0  # seconds that any command may take before it counts as hanging
 SCENE = "scene.tif"
@@ -61,14 +77,30 @@ prior = "vector_tv"
 name = "sequential"
 """
 MAP = f"map {SCENE} --model model.skops --fraction 0.1 --block-size 24 --n-workers 2 --out out"
-# One line per task: what to call in the folder of a round; all end in something called `out`.
+_ON_MAP = "mapped/label.tif --confidence mapped/confidence.tif"
+CLIMB = "climb.gpkg"
+# One line per task: what to call in the folder of a round; all write what is called `out`.
 COMMANDS = {
     "run": "run config.toml --out out",
     "map": MAP,
-    "train": "train config.toml --model out",
+    "archive": MAP.replace(SCENE, f"{SCENE} second.tif"),
+    "train": "train config.toml --model out.skops",
+    "evaluate": f"evaluate --reference labels.tif --labels {_ON_MAP} --out out",
+    "explore": f"explore --reference labels.tif --labels {_ON_MAP} --scene {SCENE} --out out.html",
+    "sample": f"sample {_ON_MAP} --for-promise 0.2 --n 60 --seed 1 --out out.gpkg",
+    "label": f"label {CLIMB} --scene {SCENE} --labels mapped/label.tif --out out.html",
+    "certify": f"certify --labels {_ON_MAP} --sample {CLIMB} --more 20 --out out",
+    "assess": "assess mapped/label.tif --sample random.csv --out out",
+    "next": f"next ran --scene {SCENE} --out out.gpkg",
+    "polygons": "polygons mapped/label_with_rejection.tif --minimum-area 12px "
+    "--sieved out_sieved.tif --out out.gpkg",
+    "groups": "groups ran --least 1e-9 --out out.toml",
+    "init": f"init {SCENE} labels.tif --out out.toml",
+    "fetch": "fetch small --folder out",
     "write_map": "",
     "workers": MAP,
 }
+WITH_SCENE = {"run", "map", "train", "write_map"}  # what cannot do with half a scene
 
 
 def write_map() -> None:
@@ -90,7 +122,29 @@ def prepare(folder: Path) -> None:
     hr.write_map(labels, folder / "labels.tif")
     (folder / "config.toml").write_text(CONFIG)
     (folder / "maps").mkdir()
-    assert in_a_child(folder, "train", extra=["--model", "model.skops"]).wait() == 0
+    shutil.copy(folder / SCENE, folder / "second.tif")
+    for task, made in {"train": "model.skops", "map": "mapped", "run": "ran"}.items():
+        assert in_a_child(folder, task).wait() == 0
+        (folder / COMMANDS[task].split()[-1]).rename(folder / made)
+    on_map, confidence = (hr.open_map(folder / f"mapped/{n}.tif") for n in ("label", "confidence"))
+    climb = hr.draw_sample(on_map, 60, design="climb", confidence=confidence, max_error=0.2, seed=1)
+    climb.with_reference(labels).write(folder / CLIMB)
+    hr.draw_sample(on_map, 60).with_reference(labels).write(folder / "random.csv")
+    (folder / "web").mkdir()
+    for name in ("cube.mat", "labels.mat"):
+        (folder / "web" / name).write_bytes(random.Random(name).randbytes(200_000))
+
+
+def small_scenes(folder: Path) -> dict[str, scenes.Scene]:
+    """Return a scene to fetch, which a server on this machine has."""
+    port = (folder / "web" / "port").read_text()
+    remote = []
+    for name in ("cube.mat", "labels.mat"):
+        content = (folder / "web" / name).read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        url = f"http://127.0.0.1:{port}/{name}"
+        remote.append(scenes.RemoteFile(url, digest, len(content)))
+    return {"small": scenes.Scene("Small", *remote, hr.ClassTable.from_names(["one"]))}
 
 
 @dataclass
@@ -134,8 +188,45 @@ def _not_yet(number: int, frame: object) -> None:
     raise SystemExit(128 + number)
 
 
+class Seams:
+    """Counts the seams that a child passes, and kills it before a certain one."""
+
+    events = frozenset({"os.rename", "os.remove", "os.mkdir", "os.rmdir"})
+
+    def __init__(self, deadly: int = 0) -> None:
+        self.deadly = deadly
+        self._count = mmap.mmap(-1, 8)  # shared with the child
+
+    @property
+    def count(self) -> int:
+        """How many there were."""
+        return int.from_bytes(self._count[:8], "little")
+
+    def watch(self, folder: Path) -> None:
+        """Begin to count what happens in a folder, in this process."""
+        lock = threading.Lock()
+
+        def pass_one(event: str, arguments: tuple[object, ...]) -> None:
+            if event not in self.events:
+                return
+            if not (Path.cwd() / os.fsdecode(arguments[0])).is_relative_to(folder):  # type: ignore[call-overload]
+                return
+            with lock:
+                count = self.count + 1
+                self._count[:8] = count.to_bytes(8, "little")
+                if count == self.deadly:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(pass_one)
+
+
 def in_a_child(
-    folder: Path, task: str, *, extra: list[str] | None = None, room: int | None = None
+    folder: Path,
+    task: str,
+    *,
+    extra: list[str] | None = None,
+    room: int | None = None,
+    seams: Seams | None = None,
 ) -> Child:
     """Start a task in `folder`, with files of at most `room` bytes."""
     errors = folder.parent / f"{folder.name}.err"
@@ -157,6 +248,8 @@ def in_a_child(
         if room is not None:
             sys.dont_write_bytecode = True  # of which Python 3.11 would leave a half
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+        if seams is not None:
+            seams.watch(folder)
         code = _perform(task, extra or [])
     except SystemExit as ended:
         code = int(ended.code or 0)
@@ -169,8 +262,32 @@ def in_a_child(
         os._exit(code)
 
 
+def warm_up() -> None:
+    """Load modules and kernels once instead of in every child, and leave no thread to be forked."""
+    for module in pkgutil.walk_packages(hr.__path__, "hsreject."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    sys.argv = ["hsreject", "--version"]
+    with suppress(SystemExit), Path(os.devnull).open("w") as nothing, redirect_stdout(nothing):
+        main()
+    plt.close(plt.figure())
+    _, labels = hr.synthetic_scene(rows=24, columns=24, n_bands=4)
+    hr.polygonize(hr.sieve(labels, 4), labels.astype(np.float32))
+    hr.next_labels(labels)
+    scene = {"name": "synthetic", "rows": 24, "columns": 24, "n_bands": 4}
+    parts = tomllib.loads(CONFIG[CONFIG.index("[[features]]") :].replace("4", "2"))
+    hr.run({"scene": scene, **parts})
+    if dask.threaded.default_pool is not None:
+        dask.threaded.default_pool.shutdown()
+        dask.threaded.default_pool = None
+    gc.collect()
+    assert threading.active_count() == 1, threading.enumerate()
+
+
 def _perform(task: str, extra: list[str]) -> int:
     if task != "write_map":
+        if task == "fetch":
+            scenes.scenes = lambda: small_scenes(Path.cwd())  # type: ignore[assignment]
         sys.argv = ["hsreject", *COMMANDS[task].split(), *extra]
         main()
         return 0
@@ -187,27 +304,56 @@ def _perform(task: str, extra: list[str]) -> int:
 
 def content(folder: Path) -> dict[str, object]:
     """Return what is under the final names, without what times, dates and stops change."""
-    out = folder / ("out" if (folder / "out").exists() else "maps")
-    if out.is_file():
-        model = hr.load_model(out)
-        scene = hr.open_scene(folder / SCENE)
-        calibration = {name: values.tobytes() for name, values in model.calibration.items()}
-        return {"out": model.classifier.predict_proba(scene).values.tobytes(), **calibration}
-    files = [path for path in out.rglob("*") if path.is_file()]
-    names = {path.relative_to(out).as_posix(): path for path in files}
-    return {name: _essence(path) for name, path in names.items() if "/." not in f"/{name}"}
+    paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
+    return {
+        name: _essence(path)
+        for name, path in paths.items()
+        if name.startswith(("out", "maps/", CLIMB)) and "/." not in f"/{name}" and path.is_file()
+    }
 
 
 def _essence(path: Path) -> object:
-    if path.suffix == ".nc":
-        data = hr.open_dataset(path).load().drop_vars(["seconds", "stage_seconds"], errors="ignore")
-        data.attrs.pop("seconds", None)
-        return data.to_dict()
-    if path.suffix == ".html":
-        return "</html>" in path.read_text()  # its table has a column of seconds
-    if path.name == "summary.toml":
-        return [line for line in path.read_text().splitlines() if "continued" not in line]
-    return path.read_bytes()
+    return ESSENCES.get(path.name, ESSENCES.get(path.suffix, Path.read_bytes))(path)
+
+
+def _answers(path: Path) -> object:
+    """Return what a model predicts for the scene beside it."""
+    model = hr.load_model(path)
+    scene = hr.open_scene(path.with_name(SCENE))
+    calibration = {name: values.tobytes() for name, values in model.calibration.items()}
+    return {"out": model.classifier.predict_proba(scene).values.tobytes(), **calibration}
+
+
+def _rows(path: Path) -> object:
+    """Return the tables of a GeoPackage; its list of them has the time of the last change."""
+    with closing(sqlite3.connect(path)) as file:
+        names = file.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        names = [name for (name,) in names if not name.startswith(("rtree", "gpkg_contents"))]
+        return {name: file.execute(f'SELECT * FROM "{name}"').fetchall() for name in names}
+
+
+def _variables(path: Path) -> object:
+    data = hr.open_dataset(path).load().drop_vars(["seconds", "stage_seconds"], errors="ignore")
+    data.attrs.pop("seconds", None)
+    return data.to_dict()
+
+
+def _table(path: Path) -> object:
+    """Return the table of an archive, without how long and whether at once."""
+    with path.open() as stream:
+        return [{**row, "seconds": "", "status": ""} for row in csv.DictReader(stream)]
+
+
+ESSENCES: dict[str, Callable[[Path], object]] = {
+    ".skops": _answers,
+    ".gpkg": _rows,
+    ".nc": _variables,
+    "report.html": lambda path: "</html>" in path.read_text(),  # has a column of seconds
+    "summary.toml": lambda path: [
+        line for line in path.read_text().splitlines() if "continued" not in line
+    ],
+    "summary.csv": _table,
+}
 
 
 def same(one: object, other: object) -> bool:
@@ -225,6 +371,7 @@ class Round:
     task: str
     folder: Path
     seconds: float  # that the task takes undisturbed
+    n_seams: int  # that it passes
     dice: random.Random
     complaints: list[str] = field(default_factory=list)
 
@@ -253,6 +400,12 @@ def kill(trial: Round) -> None:
     time.sleep(trial.moment())
     child.send(signal.SIGKILL)
     trial.ended(child, -signal.SIGKILL)
+
+
+def cut(trial: Round, seam: int = 0) -> None:
+    """Kill -9 at a seam, by default any."""
+    seams = Seams(seam or trial.dice.randint(1, trial.n_seams))
+    trial.ended(in_a_child(trial.folder, trial.task, seams=seams), -signal.SIGKILL)
 
 
 def _stop(trial: Round, number: signal.Signals, code: int, presses: int) -> None:
@@ -386,9 +539,20 @@ def cluster() -> Iterator[tuple[str, list[int]]]:
             process.communicate()
 
 
+SERVER = """
+import sys
+from functools import partial
+from http.server import HTTPServer, SimpleHTTPRequestHandler
+
+server = HTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=sys.argv[1]))
+print(server.server_port)
+server.serve_forever()
+"""
 Fault = Callable[[Round], None]
-TASKS = {"run": 8, "map": 8, "train": 8, "write_map": 8, "workers": 1}  # how often each is taken
-FAULTS: tuple[Fault, ...] = (kill, kill, press, press_often, terminate, limit, truncate)
+GROWING = {"out/manifest.txt", "out/summary.csv", "out/config.toml"}  # right in between, too
+# how often each is taken; long ones seldom
+TASKS = dict.fromkeys(COMMANDS, 8) | {"run": 3, "map": 6, "archive": 2, "evaluate": 4, "workers": 1}
+FAULTS: tuple[Fault, ...] = (kill, kill, cut, cut, press, press_often, terminate, limit, truncate)
 WITH_DISKS: tuple[Fault, ...] = (fill, protect)
 
 
@@ -402,96 +566,177 @@ class Drill:
     place: Path
     dice: random.Random
     seconds: dict[str, float] = field(default_factory=dict)
+    n_seams: dict[str, int] = field(default_factory=dict)
     whole: dict[str, dict[str, object]] = field(default_factory=dict)
     count: Counter[str] = field(default_factory=Counter)
 
     def undisturbed(self, task: str) -> None:
         """Do a task twice; the second time, with kernels on disk, says how long it takes."""
         for name in ("first", "again"):
-            folder = self.new_folder(f"{task}-{name}")
-            child = in_a_child(folder, task)
+            folder, seams = self.new_folder(f"{task}-{name}"), Seams()
+            child = in_a_child(folder, task, seams=seams)
             assert child.wait() == 0, child.complaint
-            self.seconds[task] = time.monotonic() - child.begun
+            self.seconds[task], self.n_seams[task] = time.monotonic() - child.begun, seams.count
             files = content(folder)
             assert same(self.whole.setdefault(task, files), files), f"{task} differs by itself"
+            shutil.rmtree(folder)
+
+    @cached_property
+    def inputs(self) -> Path:
+        """The folder that every round begins with."""
+        folder = self.place / "inputs"
+        folder.mkdir()
+        prepare(folder)
+        return folder
+
+    @cached_property
+    def before(self) -> dict[str, object]:
+        """What a folder holds before its task."""
+        return content(self.inputs)
 
     def new_folder(self, name: str) -> Path:
-        inputs = self.place / "inputs"
-        if not inputs.exists():
-            inputs.mkdir()
-            prepare(inputs)
-        return Path(shutil.copytree(inputs, self.place / name))
+        return Path(shutil.copytree(self.inputs, self.place / name))
 
-    def round(self, number: int, task: str, faults: list[Fault]) -> list[str]:
-        """Disturb a task, let it go on, and return what went wrong."""
+    def key(self, task: str) -> str:
+        """Return the task that does undisturbed what a task does."""
         key = "map" if task == "workers" else task
         if key not in self.whole:
             self.undisturbed(key)
-        trial = Round(task, self.new_folder(str(number)), self.seconds[key], self.dice)
+        return key
+
+    def round(self, number: int, task: str, faults: list[Fault]) -> list[str]:
+        """Disturb a task, let it go on, and return what went wrong."""
+        key = self.key(task)
+        folder = self.new_folder(str(number))
+        trial = Round(task, folder, self.seconds[key], self.n_seams[key], self.dice)
         whole = self.whole[key]
         for fault in faults:
             fault(trial)
             self.count[f"{task}: {fault.__name__}"] += 1
-            files = content(trial.folder)
-            final = [n for n in files if not n.startswith("stages/") and n != "manifest.txt"]
-            wrong = [n for n in final if n in whole and not same(files[n], whole[n])]
+            files = content(folder)
+            final = [n for n in files if not n.startswith("out/stages/") and n not in GROWING]
+            right = {name: (whole.get(name), self.before.get(name)) for name in final}
+            wrong = [n for n in final if not any(same(files[n], one) for one in right[n])]
             trial.check(right=not wrong, what=f"half or wrong after {fault.__name__}: {wrong}")
             if same(files, whole):
-                break  # it was too late: to begin again would be refused
-        if task in ("run", "write_map") or not same(content(trial.folder), whole):
-            child = in_a_child(trial.folder, key)
-            code = child.wait()
-            trial.check(right=code == 0, what=f"does not go on ({code}): {child.complaint[-2000:]}")
-            left = [path.name for path in trial.folder.rglob(".*")]
-            trial.check(right=not left, what=f"left behind: {left}")
-        files = content(trial.folder)
+                break  # it was too late: to begin again may be refused
+        is_whole = same(content(folder), whole)
+        child = in_a_child(folder, key)
+        code = child.wait()
+        right_codes = (0, 2) if is_whole and "Traceback" not in child.complaint else (0,)
+        what = f"does not go on ({code}): {child.complaint[-2000:]}"
+        trial.check(right=code in right_codes, what=what)
+        # an empty folder of this second may be somebody's who is about to fill it
+        left = [p.name for p in folder.rglob(".*") if not p.is_dir() or any(p.iterdir())]
+        trial.check(right=not left, what=f"left behind: {left}")
+        files = content(folder)
         differing = [n for n in {*files, *whole} if not same(files.get(n), whole.get(n))]
         trial.check(right=not differing, what=f"differs at the end: {differing}")
         if not trial.complaints:
-            shutil.rmtree(trial.folder)
+            shutil.rmtree(folder)
         named = ", ".join(fault.__name__ for fault in faults)
         return [f"round {number}, {task} ({named}): {complaint}" for complaint in trial.complaints]
+
+
+def _at(seam: int) -> Fault:
+    def fault(trial: Round) -> None:
+        cut(trial, seam)
+
+    fault.__name__ = "cut"
+    return fault
+
+
+def faults_here() -> list[Fault]:
+    """Return what this user can do to a command."""
+    return [*FAULTS, *(WITH_DISKS if can_mount() else ())]
 
 
 def drill(
     rounds: int,
     place: Path,
     *,
+    faults: list[Fault],
+    every: int | None,
     seed: int,
     tasks: list[str],
     tell: Callable[[str], object],
 ) -> tuple[list[str], Counter[str]]:
-    """Do so many rounds; return what went wrong, and how often each fault was tried."""
+    """Do so many rounds, or one at every k-th seam; return what went wrong, and what was tried."""
     dice = random.Random(seed)
-    faults = [*FAULTS, *(WITH_DISKS if can_mount() else ())]
-    trials = Drill(place, dice)
     complaints: list[str] = []
-    for number in range(rounds):
-        (task,) = dice.choices(tasks, [TASKS[task] for task in tasks])
-        some = dice.choices(faults, k=dice.choice((1, 1, 2)))
-        new = trials.round(number, task, [lose_worker] if task == "workers" else some)
-        for line in new:
-            tell(f"{line}\n")
-        complaints += new
+    with served(place) as port:
+        warm_up()
+        trials = Drill(place, dice)
+        (trials.inputs / "web" / "port").write_text(port)
+        for number, (task, some) in enumerate(_plan(trials, rounds, every, tasks, faults)):
+            new = trials.round(number, task, some)
+            for line in new:
+                tell(f"{line}\n")
+            complaints += new
     return complaints, trials.count
+
+
+def _plan(
+    trials: Drill, rounds: int, every: int | None, tasks: list[str], faults: list[Fault]
+) -> Iterator[tuple[str, list[Fault]]]:
+    """Yield a task and what disturbs it, so many times."""
+    if every is not None:
+        for task in tasks:
+            for seam in range(1, trials.n_seams[trials.key(task)] + 1, every):
+                yield task, [_at(seam)]
+        return
+    for _ in range(rounds):
+        (task,) = trials.dice.choices(tasks, [TASKS[task] for task in tasks])
+        fitting = [one for one in faults if one is not truncate or task in WITH_SCENE]
+        some = trials.dice.choices(fitting, k=trials.dice.choice((1, 1, 2)))
+        yield task, [lose_worker] if task == "workers" else some
+
+
+@contextmanager
+def served(place: Path) -> Iterator[str]:
+    """Serve the folder of what can be fetched, by a process of its own; give the port."""
+    place.mkdir(exist_ok=True)
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", SERVER, str(place / "inputs" / "web")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.kill()
 
 
 def _main() -> bool:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--seams", action="store_true", help="a kill at each, instead of rounds")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--renames", action="store_true", help="seams are these alone")
+    parser.add_argument("--every", type=int, default=1, help="only each of so many seams")
+    parser.add_argument("--kills", action="store_true", help="no other fault than kill -9")
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
     parser.add_argument("--folder", type=Path, help="keeps the folders of rounds that went wrong")
     options = parser.parse_args()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as own:
         place = (options.folder or Path(own)).absolute()
-        settings = {"seed": options.seed, "tasks": options.tasks, "tell": sys.stdout.write}
+        if options.renames:
+            Seams.events = frozenset({"os.rename"})
+        settings = {
+            "seed": options.seed,
+            "faults": [kill, cut] if options.kills else faults_here(),
+            "every": options.every if options.seams else None,
+            "tasks": options.tasks,
+            "tell": sys.stdout.write,
+        }
         wrong, tried = drill(options.rounds, place, **settings)
     for name, number in sorted(tried.items()):
         sys.stdout.write(f"{number:5d}  {name}\n")
     seconds = time.monotonic() - begun
-    sys.stdout.write(f"{options.rounds} rounds in {seconds:.0f} s, {len(wrong)} went wrong\n")
+    sys.stdout.write(f"{sum(tried.values())} faults in {seconds:.0f} s, {len(wrong)} went wrong\n")
     return bool(wrong)
 
 

@@ -325,6 +325,8 @@ class Sample:
 
         Whatever people have added to it stays: answers, columns, and tables of a GeoPackage.
         """
+        if first == len(self):
+            return
         path = Path(path)
         driver = _driver_of(path)
         columns, x, y = file_columns(self.select(slice(first, None)), show_label=True)

@@ -101,6 +101,7 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
         larger = more_points(inputs.label, inputs.confidence, points, more, exclude=inputs.exclude)
     with complete_folder(out, overwrite=overwrite) as work:
         _write_certificate(certificate, inputs, maps, work)
+        larger.append_to(sample, len(points))  # first: a certificate has asked for its points
         files = sorted(file.name for file in work.iterdir() if file.suffix != ".xml")
     say(certificate.statement)
     if certificate.by_class:
@@ -115,7 +116,6 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
     if certificate.coverage:
         say(certificate.applies_to)
     if len(larger) > len(points):
-        larger.append_to(sample, len(points))
         n_left = certificate.n_planned - len(points)
         say(
             f"added {len(larger) - len(points)} points to {sample}, of {n_left} labels that are "

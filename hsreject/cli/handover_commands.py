@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hsreject.cli.console import progress_on, say
 from hsreject.cli.options import Confidence, Overwrite, check_there, new_file
-from hsreject.errors import InputError
+from hsreject.errors import HsrejectError, InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def next_command(
@@ -41,7 +44,7 @@ def next_command(
     them.
     """
     check_there(source, exclude, scene)
-    from hsreject.files import check_target
+    from hsreject.files import check_target, replacing
     from hsreject.handover.filled_map import FILLED, open_filled_map
     from hsreject.handover.next_labels import next_labels
     from hsreject.handover.regions import STRIPS
@@ -52,8 +55,8 @@ def next_command(
     from hsreject.schema import check_same_grid
 
     page = out.with_suffix(".html")
-    for target in (out, page) if scene else (out,):
-        check_target(target, overwrite=overwrite)
+    pages = () if scene is None else (page.name,)
+    check_target(out, side_files=pages, overwrite=overwrite)
     path = source / "maps" / FILLED if source.is_dir() else source
     check_there(path)
     opened = open_filled_map if path.name.endswith(FILLED) else open_map
@@ -64,11 +67,11 @@ def next_command(
     closed = masks[0] | masks[-1] if masks else None
     with progress_on() as progress:
         asked = next_labels(opened(path, chunks=STRIPS), n, exclude=closed, progress=progress)
-    asked.write(out, overwrite=overwrite)
-    labelled = out
-    if scene is not None:
-        write_label_page(asked.points, open_scene(scene), page, overwrite=overwrite)
-        labelled = page.with_suffix(".csv")
+    with replacing(out, side_files=pages, overwrite=overwrite) as work:
+        asked.write(work)
+        if scene is not None:
+            write_label_page(asked.points, open_scene(scene), work.with_name(page.name))
+    labelled = out if scene is None else page.with_suffix(".csv")
     for number, reason in zip(asked.points.id.tolist(), asked.reason.tolist(), strict=True):
         say(f"{number:4d}  {reason}")
     say(f"wrote {len(asked)} points into {out}")
@@ -109,17 +112,20 @@ def polygons_command(
     from hsreject.io.maps import open_map, write_map
 
     vector_driver(out)
-    for target in filter(None, (out, sieved)):
-        check_target(target, overwrite=overwrite)
+    check_target(out, overwrite=overwrite)
+    if sieved is not None:
+        check_target(sieved, overwrite=True)  # the same map may be there: see below
     if sieved is not None and minimum_area is None:
         raise InputError("A map is sieved by an area: give --minimum-area, too.")
     on_map = open_map(label, chunks=STRIPS)
     confidences = None if confidence is None else open_map(confidence, chunks=STRIPS)
     with progress_on() as progress:
-        polygons = polygonize(on_map, confidences, minimum_area=minimum_area, progress=progress)
         if sieved is not None and minimum_area is not None:
             smooth = sieve(on_map, minimum_area, progress=progress)
-            write_map(smooth, sieved, overwrite=overwrite, progress=progress)
+            # a command that was stopped before its polygons has left the map that it needs
+            if overwrite or not _is_map(sieved, smooth):
+                write_map(smooth, sieved, overwrite=overwrite, progress=progress)
+        polygons = polygonize(on_map, confidences, minimum_area=minimum_area, progress=progress)
     polygons.write(out, overwrite=overwrite)
     unit = "ha" if polygons.in_hectares else "pixels"
     say(
@@ -131,3 +137,21 @@ def polygons_command(
             f"wrote {sieved}: another map, of which a sample or a certificate of {label.name} says "
             "nothing. Draw the sample from it."
         )
+
+
+def _is_map(path: Path, label: xr.DataArray) -> bool:
+    """Tell whether a file holds exactly this label map."""
+    from hsreject.handover.regions import STRIPS
+    from hsreject.io.grid import Grid
+    from hsreject.io.maps import open_map
+    from hsreject.schema import class_table
+
+    if not path.is_file():
+        return False
+    try:
+        there = open_map(path, chunks=STRIPS)
+    except HsrejectError:
+        return False
+    tables = class_table(there), class_table(label)
+    alike = there.dtype == label.dtype and Grid.of(there) == Grid.of(label)
+    return alike and tables[0] == tables[1] and bool((there.variable == label.variable).all())

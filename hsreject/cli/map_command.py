@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,8 +21,7 @@ from hsreject.cli.options import (
     check_there,
     new_folder,
 )
-from hsreject.errors import HsrejectError
-from hsreject.files import add_to_result
+from hsreject.errors import InputError
 from hsreject.io.remote import as_path
 
 if TYPE_CHECKING:
@@ -169,10 +169,16 @@ def map_command(  # noqa: PLR0913 (one argument per option)
             rows = map_archive(found, model, goal, out=out, **options)
             _show_archive(rows, len(found), out / SUMMARY)
             return
-        result = map_scene(scenes[0], model, goal, out=out, overwrite=overwrite, **options)
-        page = _write_page(result, out / PAGE, scenes[0], variable, band_axis)
+        page = _Page(scenes[0], variable, band_axis)
+        result = map_scene(
+            scenes[0], model, goal, out=out, overwrite=overwrite, write_more=page.write, **options
+        )
     _show_summary(result.summary)
-    say(f"wrote {out}{page}")
+    missing = f", without {PAGE}: {page.fault}"
+    say(
+        f"wrote {out}"
+        + (missing if page.fault else f"; move the rejected fraction in {out / PAGE}")
+    )
 
 
 def _show_archive(rows: Iterable[dict[str, str]], n_scenes: int, table: Path) -> None:
@@ -191,34 +197,38 @@ def _show_archive(rows: Iterable[dict[str, str]], n_scenes: int, table: Path) ->
         raise typer.Exit(1)
 
 
-def _write_page(
-    result: SceneMap, page: Path, scene: Path, variable: str | None, band_axis: int | None
-) -> str:
-    """Write the interactive page of a map, and return what to say of it.
+@dataclass
+class _Page:
+    """The interactive page of a map, which appears with it."""
 
-    Of a map that is reduced to fit, the scene is not read a second time.
-    """
-    from hsreject.io.scene import open_scene
-    from hsreject.report.explorer import MOST_PIXELS, write_explorer
+    scene: Path
+    variable: str | None
+    band_axis: int | None
+    fault: str = ""  # why there is none
 
-    cube = None
-    if result.maps["label"].size <= MOST_PIXELS:
-        cube = open_scene(scene, chunks="auto", variable=variable, band_axis=band_axis)
-    summary, rejection = result.summary, result.summary.rejection
-    try:
-        write_explorer(
-            result.maps,
-            page,
-            scene=cube,
-            title=scene.name,
-            fraction=summary.rejected_fraction,
-            certified=rejection.threshold if rejection.asked == "certificate" else None,
-            note=" ".join(summary.notes),
-        )
-    except HsrejectError as error:  # the maps are there all the same
-        return f", without {PAGE}: {error}"
-    add_to_result(page.parent, page)
-    return f"; move the rejected fraction in {page}"
+    def write(self, result: SceneMap, folder: Path) -> None:
+        """Write the page; for a map that is reduced to fit, the scene is not read a second time."""
+        from hsreject.io.scene import open_scene
+        from hsreject.report.explorer import MOST_PIXELS, write_explorer
+
+        cube = None
+        summary, rejection = result.summary, result.summary.rejection
+        try:
+            if result.maps["label"].size <= MOST_PIXELS:
+                cube = open_scene(
+                    self.scene, chunks="auto", variable=self.variable, band_axis=self.band_axis
+                )
+            write_explorer(
+                result.maps,
+                folder / PAGE,
+                scene=cube,
+                title=self.scene.name,
+                fraction=summary.rejected_fraction,
+                certified=rejection.threshold if rejection.asked == "certificate" else None,
+                note=" ".join(summary.notes),
+            )
+        except InputError as error:  # the maps are there all the same
+            self.fault = str(error)
 
 
 def _show_summary(summary: MapSummary) -> None:

@@ -114,7 +114,7 @@ def train_command(
     for. The file runs no code when it is opened.
     """
     document = read_configuration(config, plugin)
-    from hsreject.files import check_target
+    from hsreject.files import check_target, replacing
     from hsreject.handover.provenance import Provenance, write_model_item
     from hsreject.mapping.model_file import save_model
     from hsreject.pipeline.config import scene_name
@@ -123,20 +123,21 @@ def train_command(
     check_target(model, overwrite=overwrite)  # before the work, not after it
     with progress_on() as progress:
         trained = train(document, settings=settings or (), rejector=rejector, progress=progress)
-    save_model(trained, model, overwrite=overwrite)
     source = Provenance(
         scene_name(document),
         trained.title,
         "a threshold",
         "A model of land cover with rejection, trained by hsreject.",
     )
-    write_model_item(
-        model,
-        trained.tree or trained.classes,
-        trained.classifier.band_requirements_.count,
-        source,
-        architecture=type(trained.classifier).__name__,
-    )
+    with replacing(model, overwrite=overwrite) as part:
+        save_model(trained, part)
+        write_model_item(  # first: a model that is there has its item
+            model,
+            trained.tree or trained.classes,
+            trained.classifier.band_requirements_.count,
+            source,
+            architecture=type(trained.classifier).__name__,
+        )
     if trained.calibration:
         _show_points(trained)
     else:

@@ -20,7 +20,7 @@ from scipy.io import loadmat
 from hsreject import schema
 from hsreject.datasets.indian_pines import corrected_bands
 from hsreject.errors import FileError, InputError
-from hsreject.files import check_target, reason
+from hsreject.files import reason, replacing
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import nearest
 from hsreject.schema.classes import ClassTable
@@ -106,9 +106,9 @@ def _fetch(file: RemoteFile, folder: Path, progress: ProgressCallback) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"Cannot make the folder {folder}: {reason(error)}.") from error
-    check_target(path, overwrite=False)
-    # pooch checks the digest before it moves the file to its place: what is there is complete
-    failure = _download(file, folder, progress)
+    # pooch checks the digest: what is there is complete
+    with replacing(path, overwrite=False) as part:
+        failure = _download(file, part.parent, progress)
     if failure:
         raise FileError(
             f"Could not download {file.name}: {failure}.\n"

@@ -97,6 +97,7 @@ def map_scene(  # noqa: PLR0913 (each is a choice by itself)
     layers: Layers | None = None,
     resources: Resources | None = None,
     overwrite: bool = False,
+    write_more: Callable[[SceneMap, Path], object] | None = None,
     progress: ProgressCallback = no_progress,
 ) -> SceneMap:
     """Map a scene with a trained model; scenes larger than memory are mapped in blocks.
@@ -139,6 +140,9 @@ def map_scene(  # noqa: PLR0913 (each is a choice by itself)
         Memory, blocks and workers.
     overwrite : bool
         Write into a folder that is not empty.
+    write_more : callable, optional
+        Called with the map and a folder before anything appears in `out`: what it writes there,
+        such as a page, appears with the rest.
     progress : callable
         Called with (stage, done, total).
 
@@ -207,6 +211,9 @@ def map_scene(  # noqa: PLR0913 (each is a choice by itself)
             job = replace(job, n_finished=len(sizes))
             result = _finish(job, rank_scene(job, folder_of_blocks, progress), progress)
             _write(result, folder, progress)
+            if write_more is not None:
+                with dask.config.set(scheduler="threads"):
+                    write_more(result, folder)
     return replace(result, maps=_written(target, result.maps))
 
 
