@@ -73,6 +73,7 @@ from .measures.confusion import kept_agreement as kept_agreement
 from .measures.cost import break_even_cost as break_even_cost
 from .measures.cost import cost_envelope as cost_envelope
 from .measures.cost import minimum_cost_without_rejection as minimum_cost_without_rejection
+from .measures.curve import class_curves as class_curves
 from .measures.curve import curve_of_points as curve_of_points
 from .measures.curve import rejection_curve as rejection_curve
 from .measures.levels import level_curve as level_curve

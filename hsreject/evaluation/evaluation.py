@@ -198,6 +198,7 @@ class Evaluation(Shown):
             self.samples.reference,
             self.samples.label,
             rejected=self.samples.at(self.rejected),
+            sample_weight=self.samples.sample_weight,
             classes=self.classes,
         )
 
@@ -239,6 +240,7 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
     rejection_cost: float | Sequence[float] = (),
     block_size: float | None = None,
     groups: xr.DataArray | NDArray[np.integer] | None = None,
+    sample_weight: xr.DataArray | NDArray[Any] | None = None,
     nodata: int | None = None,
     attribute: str | None = None,
     measured_on: str = "reference pixels",
@@ -265,6 +267,10 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
         maps an eighth of the longer side.
     groups : map (y, x) of int, optional
         What errs together instead, such as the polygon that each reference pixel belongs to.
+    sample_weight : map (y, x) of float, optional
+        What each reference pixel stands for, such as the size of its stratum over the number of
+        pixels drawn from it: counts, accuracies, curve and confusion are then sums of weights, and
+        numbers of reference pixels remain those of pixels.
     nodata : int, optional
         The label that means "no data", besides what a file says; the largest value of an unsigned
         label type when not given.
@@ -310,6 +316,9 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
         maps["label"],
         maps.get("confidence"),
         rejected=maps.get("rejected"),
+        sample_weight=None
+        if sample_weight is None
+        else schema.as_map(sample_weight, name="sample_weight"),
         nodata=None if isinstance(label, str | PathLike) else nodata,
     )
     shape = maps["label"].shape
@@ -322,16 +331,21 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
         maps["group"] = schema.as_map(groups, name="groups")
         schema.check_same_grid(maps["label"], maps["group"], names=("label", "groups"))
         block = samples.at(maps["group"])
-    clumps, correct = Clumps.of(samples.correct, block), samples.correct
-    points = [NamedPoint("no rejection", operating_point(correct, np.zeros_like(correct)))]
+    correct, weight = samples.correct, samples.sample_weight
+    clumps = Clumps.of(correct, block, weight)
+    unrejected = operating_point(correct, np.zeros_like(correct), sample_weight=weight)
+    points = [NamedPoint("no rejection", unrejected)]
     if samples.rejected is not None:
-        points.append(NamedPoint(GIVEN_MASK, operating_point(correct, samples.rejected)))
+        given = operating_point(correct, samples.rejected, sample_weight=weight)
+        points.append(NamedPoint(GIVEN_MASK, given))
     curve = None
     if samples.confidence is not None:
-        curve = rejection_curve(correct, samples.confidence)
+        curve = rejection_curve(correct, samples.confidence, sample_weight=weight)
         counts, dim = counts_of(curve), schema.OPERATING_POINT
-        squares = clumps.squares_above(samples.confidence, curve["threshold"].values)
-        lower, upper = clumps.intervals(counts.accurate_kept, counts.kept, squares)
+        ranks, threshold = samples.confidence, curve["threshold"].values
+        squares = clumps.squares_above(ranks, threshold)
+        singles = clumps.singles_above(ranks, threshold)
+        lower, upper = clumps.intervals(counts.accurate_kept, counts.kept, squares, singles)
         curve["nonrejected_accuracy_lower"] = dim, lower
         curve["nonrejected_accuracy_upper"] = dim, upper
         points.append(NamedPoint("largest Q", choose_point(curve)))

@@ -65,20 +65,24 @@ def class_table(evaluation: Evaluation) -> xr.Dataset:
         }
         for name, whole in (("user_accuracy", mapped), ("producer_accuracy", member)):
             row |= _accuracy(evaluation, whole & kept_samples, name)
-            row[f"{name}_unrejected"] = _share(samples.correct, whole)
+            row[f"{name}_unrejected"] = _share(samples.correct, whole, samples.sample_weight)
         rows.append(row)
     return _by_class(evaluation.classes, rows)
 
 
-def _share(part: NDArray[np.bool_], whole: NDArray[np.bool_]) -> float:
-    return float(share(np.count_nonzero(part & whole), np.count_nonzero(whole)))
+def _share(
+    part: NDArray[np.bool_], whole: NDArray[np.bool_], weight: NDArray[Any] | None = None
+) -> float:
+    if weight is None:
+        return float(share(np.count_nonzero(part & whole), np.count_nonzero(whole)))
+    return float(share(weight[part & whole].sum(), weight[whole].sum()))
 
 
 def _accuracy(evaluation: Evaluation, whole: NDArray[np.bool_], name: str) -> dict[str, float]:
     """Return the share of some samples that is right, with its 95 % interval."""
-    correct = evaluation.samples.correct
+    correct, weight = evaluation.samples.correct, evaluation.samples.sample_weight
     low, high = evaluation.clumps.interval(correct, whole)
-    return {name: _share(correct, whole), f"{name}_lower": low, f"{name}_upper": high}
+    return {name: _share(correct, whole, weight), f"{name}_lower": low, f"{name}_upper": high}
 
 
 def area_table(evaluation: Evaluation) -> xr.Dataset:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -18,7 +18,8 @@ from hsreject.measures.point import (
     Counts,
     OperatingPoint,
 )
-from hsreject.registry import check_count
+from hsreject.registry import check_choice, check_count
+from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -151,6 +152,80 @@ def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
     table = np.array([point.counts for point in ordered]).T
     threshold = np.array([point.threshold for point in ordered], dtype=np.float64)
     return curve_columns(threshold, Counts(*table), weighted=table.dtype.kind == "f")
+
+
+def class_curves(
+    reference: ArrayLike | xr.DataArray,
+    label: ArrayLike | xr.DataArray,
+    confidence: ArrayLike | xr.DataArray,
+    *,
+    by: Literal["label", "reference"] = "label",
+    sample_weight: ArrayLike | xr.DataArray | None = None,
+    classes: ClassTable | None = None,
+) -> dict[str, xr.Dataset]:
+    """Return the rejection curve of each class, by name: what displays of curves take.
+
+    The thresholds are those of all classes together, the samples are those of one: of the map's
+    class (`by` label, as in user's accuracy) or of the true one (`by` reference, as in producer's
+    accuracy). The counts of all curves add up to those of :func:`hsreject.rejection_curve` at any
+    threshold.
+
+    Parameters
+    ----------
+    reference, label : arrays of int, same shape
+        True and assigned class of each sample (see :func:`hsreject.evaluation_samples`).
+    confidence : array of float, same shape
+        Larger is more certain; finite.
+    by : {"label", "reference"}
+        Which of the two makes a sample one of a class.
+    sample_weight : array of float, same shape, optional
+        As in :func:`hsreject.rejection_curve`.
+    classes : ClassTable, optional
+        Names of the classes; their values when not given.
+
+    Returns
+    -------
+    dict of str to Dataset
+        Those of :func:`hsreject.rejection_curve`, in the order of the classes; classes without a
+        sample are left out.
+
+    See Also
+    --------
+    hsreject.rejection_curve : all classes together.
+    hsreject.plot.RejectionCurveDisplay : draws several curves.
+
+    Examples
+    --------
+    >>> from hsreject import class_curves
+    >>> curves = class_curves([1, 1, 2, 2], [1, 2, 2, 2], [0.9, 0.2, 0.6, 0.8])
+    >>> {name: curve.nonrejected_accuracy.values.round(2) for name, curve in curves.items()}
+    {'class 1': array([ 1., nan]), 'class 2': array([0.67, 1.  , 1.  ,  nan])}
+    """
+    check_choice("by", by, ("label", "reference"))
+    plain = inputs.same_layout(
+        {
+            "reference": reference,
+            "label": label,
+            "confidence": confidence,
+            "sample_weight": sample_weight,
+        }
+    )
+    truth = inputs.class_values(plain["reference"], name="reference")
+    decision = inputs.class_values(plain["label"], name="label")
+    ranks = inputs.confidence_values(plain["confidence"])
+    weight = None if sample_weight is None else inputs.weight_values(plain["sample_weight"])
+    counted = np.ones(truth.size, dtype=bool) if weight is None else weight > 0
+    own, curves = (decision if by == "label" else truth), {}
+    table = classes or ClassTable.plain(np.union1d(truth, decision).tolist())
+    for value in table.values:
+        member = (own == value) & counted
+        if member.any():
+            curves[table.name_of(value)] = rejection_curve(
+                (truth == decision)[member],
+                ranks[member],
+                sample_weight=None if weight is None else weight[member],
+            )
+    return curves
 
 
 def tie_bounds(ascending: NDArray[np.floating]) -> NDArray[np.intp]:

@@ -35,6 +35,8 @@ class EvaluationSamples(Generic[ConfidenceT_co]):
         Where the pixels lie: what spatial resampling needs.
     n_without_data : int
         Pixels with a reference that were left out because they have no data.
+    sample_weight : ndarray, shape (n,), or None
+        What each sample stands for; None when no weights were given.
     """
 
     reference: NDArray[Any]
@@ -44,6 +46,7 @@ class EvaluationSamples(Generic[ConfidenceT_co]):
     row: NDArray[np.intp]
     column: NDArray[np.intp]
     n_without_data: int
+    sample_weight: NDArray[Any] | None = None
 
     @property
     def correct(self) -> NDArray[np.bool_]:
@@ -64,6 +67,7 @@ def evaluation_samples(
     confidence: ArrayLike | xr.DataArray,
     *,
     rejected: ArrayLike | xr.DataArray | None = ...,
+    sample_weight: ArrayLike | xr.DataArray | None = ...,
     nodata: int | None = ...,
 ) -> EvaluationSamples[NDArray[Any]]: ...
 @overload
@@ -73,6 +77,7 @@ def evaluation_samples(
     confidence: None = ...,
     *,
     rejected: ArrayLike | xr.DataArray | None = ...,
+    sample_weight: ArrayLike | xr.DataArray | None = ...,
     nodata: int | None = ...,
 ) -> EvaluationSamples[None]: ...
 def evaluation_samples(
@@ -81,6 +86,7 @@ def evaluation_samples(
     confidence: ArrayLike | xr.DataArray | None = None,
     *,
     rejected: ArrayLike | xr.DataArray | None = None,
+    sample_weight: ArrayLike | xr.DataArray | None = None,
     nodata: int | None = None,
 ) -> EvaluationSamples[NDArray[Any] | None]:
     """Return the pixels that have a reference and data, ready for the measures.
@@ -96,6 +102,9 @@ def evaluation_samples(
         Larger is more certain; NaN where there is no data.
     rejected : (y, x) array of bool, optional
         Where the map rejects.
+    sample_weight : (y, x) array of float, optional
+        What each reference pixel stands for, such as the size of its stratum over the number
+        drawn from it.
     nodata : int, optional
         The label that means "no data"; the largest value of an unsigned label type when not given.
 
@@ -120,7 +129,13 @@ def evaluation_samples(
     (array([ True, False]), array([0.9, 0.4]), 1)
     """
     plain = inputs.same_layout(
-        {"reference": reference, "label": label, "confidence": confidence, "rejected": rejected}
+        {
+            "reference": reference,
+            "label": label,
+            "confidence": confidence,
+            "rejected": rejected,
+            "sample_weight": sample_weight,
+        }
     )
     if plain["reference"].ndim != 2:
         raise InputError(f"reference must be a map (y, x) (got shape {plain['reference'].shape}).")
@@ -163,6 +178,9 @@ def evaluation_samples(
         row=row,
         column=column,
         n_without_data=int(np.count_nonzero(has_reference) - row.size),
+        sample_weight=inputs.weight_values(plain["sample_weight"][used])
+        if "sample_weight" in plain
+        else None,
     )
 
 

@@ -172,6 +172,7 @@ def reliability(
     probability: ArrayLike | xr.DataArray,
     *,
     n_bins: int = 15,
+    sample_weight: ArrayLike | xr.DataArray | None = None,
 ) -> xr.Dataset:
     r"""Return, bin by bin, the stated probability of labels and how often they were right.
 
@@ -184,6 +185,9 @@ def reliability(
     n_bins : int, at least 1
         Bin m of M holds the probabilities in :math:`((m - 1)/M, m/M]`, the first one 0 as well;
         empty ones are left out.
+    sample_weight : array of float, same shape, optional
+        What each sample stands for, as in :func:`hsreject.rejection_curve`; 1 when not given.
+        `n_samples` is then the weight in the bin.
 
     Returns
     -------
@@ -204,7 +208,9 @@ def reliability(
     (array([4]), array([0.7]), array([0.75]))
     """
     check_count("n_bins", n_bins, least=1)
-    plain = inputs.same_layout({"correct": correct, "probability": probability})
+    plain = inputs.same_layout(
+        {"correct": correct, "probability": probability, "sample_weight": sample_weight}
+    )
     right = inputs.correct_values(plain["correct"])
     values = inputs.confidence_values(plain["probability"], name="probability").astype(np.float64)
     if values.min() < 0 or values.max() > 1:
@@ -213,11 +219,14 @@ def reliability(
             f"{values.max():g}). A confidence that only ranks pixels has no reliability."
         )
     number = np.maximum(np.ceil(values * n_bins).astype(np.intp) - 1, 0)
-    counts = np.bincount(number, minlength=n_bins)
+    weight = np.ones(values.size, dtype=np.int64)
+    if sample_weight is not None:
+        weight = inputs.weight_values(plain["sample_weight"])
+    counts = np.bincount(number, weight, n_bins).astype(weight.dtype)
     used = counts > 0
     n_samples = counts[used]
-    stated = np.bincount(number, values, n_bins)[used] / n_samples
-    accuracy = np.bincount(number, right, n_bins)[used] / n_samples
+    stated = np.bincount(number, weight * values, n_bins)[used] / n_samples
+    accuracy = np.bincount(number, weight * right, n_bins)[used] / n_samples
     error = float((n_samples * np.abs(accuracy - stated)).sum() / n_samples.sum())
     return xr.Dataset(
         {
@@ -234,6 +243,7 @@ def expected_calibration_error(
     probability: ArrayLike | xr.DataArray,
     *,
     n_bins: int = 15,
+    sample_weight: ArrayLike | xr.DataArray | None = None,
 ) -> float:
     r"""Return how far probabilities are from observed frequencies, on average, in [0, 1].
 
@@ -246,7 +256,7 @@ def expected_calibration_error(
 
     Parameters
     ----------
-    correct, probability, n_bins
+    correct, probability, n_bins, sample_weight
         As for :func:`reliability`.
 
     See Also
@@ -266,5 +276,5 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([True] * 8 + [False] * 2, [0.9] * 10), 3)
     0.1
     """
-    table = reliability(correct, probability, n_bins=n_bins)
+    table = reliability(correct, probability, n_bins=n_bins, sample_weight=sample_weight)
     return float(table.attrs["expected_calibration_error"])

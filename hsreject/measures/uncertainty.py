@@ -36,6 +36,9 @@ class Clumps:
     .. math:: \frac{A + c^2/2n' \pm c \sqrt{A (1 - A)/n' + c^2/4n'^2}}{1 + c^2/n'}, \qquad
         n' = \frac{n}{1 + \rho (\sum_b m_b^2 / n - 1)}
 
+    With sample weights w, n and :math:`m_b` are their sums, and :math:`\sum_i w_i^2 / n` stands in
+    place of the two 1: weights of any unit give the same interval.
+
     Block b holds :math:`m_b` of the n samples. The correlation :math:`\rho` of the errors within a
     block (Kish 1965, section 5.4) is estimated once, from all samples: it makes the variance of the
     overall accuracy that of a cluster sample, :math:`\frac{B}{B - 1} \sum_b (a_b - A m_b)^2 / n^2`
@@ -52,6 +55,8 @@ class Clumps:
         In [0, 1]: 0 if errors in a block are independent, 1 if a block is all right or all wrong.
     critical : float
         The quantile c; NaN for a single block, which says nothing about uncertainty.
+    weight : ndarray, shape (n,), optional
+        What each sample stands for.
 
     Examples
     --------
@@ -67,69 +72,103 @@ class Clumps:
     block: NDArray[np.intp]
     correlation: float
     critical: float
+    weight: NDArray[Any] | None = None
 
     @classmethod
-    def of(cls, correct: NDArray[np.bool_], block: NDArray[np.integer]) -> Clumps:
+    def of(
+        cls,
+        correct: NDArray[np.bool_],
+        block: NDArray[np.integer],
+        weight: NDArray[Any] | None = None,
+    ) -> Clumps:
         """Return the clumps of samples, whose `block` may have any numbers."""
         place = np.unique(block, return_inverse=True)[1].ravel().astype(np.intp)
-        sizes = np.bincount(place)
-        n, n_blocks, accuracy = correct.size, sizes.size, correct.mean()
+        amount = np.ones(correct.size) if weight is None else np.asarray(weight, dtype=float)
+        sizes = np.bincount(place, amount)
+        n, n_blocks = amount.sum(), sizes.size
+        accuracy = float(amount @ correct) / n
         if n_blocks == 1:
-            return cls(place, 1.0, np.nan)
+            return cls(place, 1.0, np.nan, weight)
         # The effect is the variance of the accuracy among blocks over that of as many independent
         # samples. Kish has 1 + rho (mean_size - 1) for it, which is solved for rho. Where all
         # blocks hold one sample rho does not matter, as it is multiplied by 0 wherever it is used.
-        mean_size = (sizes**2).sum() / n
+        mean_size, alone = (sizes**2).sum() / n, (amount**2).sum() / n
         correlation = 1.0
         if 0 < accuracy < 1:
-            residual = np.bincount(place, weights=correct) - accuracy * sizes
+            residual = np.bincount(place, weights=amount * correct) - accuracy * sizes
             effect = n_blocks / (n_blocks - 1) * (residual**2).sum() / n
             effect /= accuracy * (1 - accuracy)
-            correlation = float(np.clip((effect - 1) / max(mean_size - 1, 1e-9), 0, 1))
-        return cls(place, correlation, float(stdtrit(n_blocks - 1, 0.975)))
+            together = max(mean_size - alone, 1e-9 * alone)
+            correlation = float(np.clip((effect - alone) / together, 0, 1))
+        return cls(place, correlation, float(stdtrit(n_blocks - 1, 0.975)), weight)
 
     @property
     def n_blocks(self) -> int:
         """How many blocks there are, for the report."""
         return int(self.block.max()) + 1
 
-    def squares(self, subset: NDArray[np.bool_]) -> int:
-        """Return the sum over the blocks of the squared number of chosen samples."""
-        return int((np.bincount(self.block[subset]) ** 2).sum())
+    def squares(self, subset: NDArray[np.bool_]) -> float:
+        """Return the sum over the blocks of the squared number, or weight, of chosen samples."""
+        if self.weight is None:
+            return int((np.bincount(self.block[subset]) ** 2).sum())
+        return float((np.bincount(self.block[subset], self.weight[subset]) ** 2).sum())
 
-    def squares_above(self, confidence: NDArray[Any], threshold: NDArray[Any]) -> NDArray[np.int64]:
+    def squares_above(self, confidence: NDArray[Any], threshold: NDArray[Any]) -> NDArray[Any]:
         """Return :meth:`squares` of the samples that each threshold keeps, all at once.
 
-        A sample adds twice the number of more confident ones in its block, plus one.
+        A sample of weight w adds w (2 s + w), with s the weight of more confident ones in its
+        block.
         """
-        # k^2 is the sum of the first k odd numbers. So each sample gets its odd number once, and a
-        # sum over the kept ones gives all squares, for every threshold by one cumulative sum.
+        # (s + w)^2 is s^2 plus that. So each sample gets its number once, and a sum over the kept
+        # ones gives all squares, for every threshold by one cumulative sum.
+        weight = np.ones(confidence.size, np.int64) if self.weight is None else self.weight
         order = np.lexsort((-confidence, self.block))
+        above = np.cumsum(weight[order]) - weight[order]
         first = np.append(0, np.cumsum(np.bincount(self.block)))[:-1]
-        added = np.empty(order.size, dtype=np.int64)
-        added[order] = 2 * (np.arange(order.size) - first[self.block[order]]) + 1
-        ascending = np.argsort(confidence, kind="stable")
-        below = np.append(0, np.cumsum(added[ascending]))
-        return np.asarray(below[-1] - below[np.searchsorted(confidence[ascending], threshold)])
+        above = above - above[first][self.block[order]]
+        added = np.empty(order.size, dtype=weight.dtype)
+        added[order] = weight[order] * (2 * above + weight[order])
+        return _kept_above(added, confidence, threshold)
+
+    def singles_above(self, confidence: NDArray[Any], threshold: NDArray[Any]) -> Any:
+        """Return the sum of squared weights of the samples that each threshold keeps."""
+        if self.weight is None:
+            return None
+        return _kept_above(self.weight**2, confidence, threshold)
 
     def interval(self, part: NDArray[np.bool_], whole: NDArray[np.bool_]) -> tuple[float, float]:
         """Return the 95 % interval of the share of `whole` samples that are `part` of it, too."""
-        low, high = self.intervals(
-            np.count_nonzero(part & whole), np.count_nonzero(whole), self.squares(whole)
-        )
+        weight = self.weight
+        right, n, singles = np.count_nonzero(part & whole), np.count_nonzero(whole), None
+        if weight is not None:
+            right, n = weight[part & whole].sum(), weight[whole].sum()
+            singles = float((weight[whole] ** 2).sum())
+        low, high = self.intervals(right, n, self.squares(whole), singles)
         return float(low), float(high)
 
-    def intervals(self, right: Any, n: Any, squares: Any) -> tuple[Any, Any]:
+    def intervals(self, right: Any, n: Any, squares: Any, singles: Any = None) -> tuple[Any, Any]:
         """Return the ends of the intervals of shares, given their counts and :meth:`squares`.
 
-        Of nothing they are NaN. `explorer.js` evaluates the same formula.
+        `singles` is the sum of squared weights, n itself where there are none. Of nothing they are
+        NaN. `explorer.js` evaluates the same formula.
         """
         n = np.where(np.equal(n, 0), np.nan, n)
-        worth = n / (1 + self.correlation * (squares / n - 1))
+        alone = 1.0 if singles is None else singles / n
+        worth = n / (alone + self.correlation * (squares / n - alone))
         share, unsure = right / n, self.critical**2 / worth
         middle = share + unsure / 2
         half = np.sqrt(unsure * (share * (1 - share) + unsure / 4))
         return (middle - half) / (1 + unsure), (middle + half) / (1 + unsure)
+
+
+def _kept_above(
+    number: NDArray[Any], confidence: NDArray[Any], threshold: NDArray[Any]
+) -> NDArray[Any]:
+    """Return the sum of a number of each sample over those that each threshold keeps."""
+    ascending = np.argsort(confidence, kind="stable")
+    # added up from the kept end: weights are no whole numbers, and few samples must not get lost
+    kept = np.append(np.cumsum(number[ascending][::-1])[::-1], 0)
+    return np.asarray(kept[np.searchsorted(confidence[ascending], threshold)])
 
 
 def square_blocks(
@@ -145,7 +184,7 @@ def usual_side(shape: tuple[int, ...]) -> int:
     return min(_USUAL_SIDE, max(max(shape) // _FEWEST_BLOCKS, 1))
 
 
-def bootstrap_difference(
+def bootstrap_difference(  # noqa: PLR0913 (two rejectors, and how to draw)
     correct_1: ArrayLike | xr.DataArray,
     confidence_1: ArrayLike | xr.DataArray,
     correct_0: ArrayLike | xr.DataArray,
@@ -153,6 +192,7 @@ def bootstrap_difference(
     *,
     rejected_fraction: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> xr.Dataset:
@@ -174,6 +214,9 @@ def bootstrap_difference(
     groups : array of int, same shape, optional
         The group of each sample, such as its polygon or block: whole groups are drawn. Errors of
         neighbouring pixels come in clumps, and bands of single pixels are then too narrow.
+    sample_weight : array of float, same shape, optional
+        What each sample stands for, as in :func:`hsreject.rejection_curve`; 1 when not given. Its
+        share in a resample is its weight times how often it was drawn.
     n_resamples : int
         Number of resamples. The bands are their 2.5th and 97.5th percentile.
     seed : int
@@ -210,6 +253,7 @@ def bootstrap_difference(
             "correct_0": correct_0,
             "confidence_0": confidence_0,
             "groups": groups,
+            "sample_weight": sample_weight,
         }
     )
     rejectors = [
@@ -219,18 +263,26 @@ def bootstrap_difference(
         )
         for one in ("_1", "_0")
     ]
-    n = rejectors[0][0].size
-    unit = np.arange(n)
-    if groups is not None:
-        unit = np.unique(plain["groups"], return_inverse=True)[1].ravel()
+    group = None if groups is None else plain["groups"].ravel()
+    weight = np.ones(rejectors[0][0].size, dtype=np.int64)
+    if sample_weight is not None:
+        weight = inputs.weight_values(plain["sample_weight"])
+        counts = weight > 0  # the others are as if they were not there
+        weight = weight[counts]
+        rejectors = [(correct[counts], rank[counts]) for correct, rank in rejectors]
+        group = None if group is None else group[counts]
+    unit = np.arange(weight.size)
+    if group is not None:
+        unit = np.unique(group, return_inverse=True)[1].ravel()
     n_units = int(unit.max()) + 1
     if n_units == 1:
         raise InputError(
             "All samples are in one group, which leaves nothing to resample. Make groups smaller."
         )
     # draws refer to an order that does not depend on the one in which the samples were given
-    keys = [key for samples in rejectors for key in samples]
+    keys = [weight, *(key for samples in rejectors for key in samples)]
     order = np.lexsort(keys if groups is None else [unit, *keys])
+    weight = weight[order]
     unit = unit if groups is None else unit[order]
     if rejected_fraction is None:
         rejected_fraction = np.linspace(0, 1, 101)
@@ -249,10 +301,10 @@ def bootstrap_difference(
         resamples, np.random.SeedSequence(seed).spawn(n_resamples), strict=True
     ):
         drawn = np.random.default_rng(stream).integers(n_units, size=n_units)
-        resample[:] = difference(np.bincount(drawn, minlength=n_units)[unit])
+        resample[:] = difference(np.bincount(drawn, minlength=n_units)[unit] * weight)
     resamples.sort(axis=0)  # NaN last
     values = {
-        "": difference(np.ones(n, dtype=np.int64)),
+        "": difference(weight),
         "_lower": _percentile(resamples, 0.025),
         "_upper": _percentile(resamples, 0.975),
     }
