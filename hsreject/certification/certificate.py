@@ -14,7 +14,7 @@ import numpy as np
 
 from hsreject import __version__, schema
 from hsreject.certification.earlier_certificates import EarlierTest, facts_of
-from hsreject.certification.exact_tests import Requirement, Test, least_points
+from hsreject.certification.exact_tests import Requirement, Test, fewest_points
 from hsreject.certification.frame import node_of, ranking_of
 from hsreject.certification.planning import Outlook
 from hsreject.certification.sample import EACH, RANDOM, SEQUENTIAL
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 FORMAT_NUMBER = 2  # of the file; 1, which was not written, is that of version 0.3
 _FORMAT = "hsreject certificate"
+SEQUENTIAL_RULE, FIXED_SEQUENCE_RULE = "sequential 1", "fixed sequence 1"
 _FIGURES = ("threshold", "coverage", "n_kept", "n_errors", "upper_bound", "max_error")
 """What follows from the facts of a certificate: written for programs, and compared when read."""
 _SENTENCES = ("statement", "applies_to", "drawn")
@@ -64,8 +65,12 @@ class Guarantee:
         What more labels would probably certify; no part of the guarantee.
     class_value, class_name : int, str
         The class or group that it is about; 0 and "" for the whole map.
+    rule : str
+        How critical numbers follow from counts: "sequential 1" (boundaries of several looks) or
+        "fixed sequence 1" (one look at each region).
     """
 
+    rule: str
     requirement: Requirement
     tests: tuple[Test, ...]
     n_pixels: int
@@ -112,11 +117,21 @@ class Guarantee:
         It would hold if this coverage had been the only one asked about; what is promised is
         `max_error`. NaN where nothing can be promised.
         """
-        delta = self.requirement.delta
-        return math.nan if self.last_passed is None else self.last_passed.upper_bound(delta)
+        return math.nan if self.last_passed is None else self.upper_bound_of(self.last_passed)
 
-    def is_consistent(self, *, sequential: bool) -> bool:
-        """Tell whether the tests follow from their counts, under the rule of the design."""
+    def upper_bound_of(self, test: Test) -> float:
+        """Bound the share of wrong pixels of a tested region; of all its looks, not the last."""
+        earlier: list[tuple[int, int]] = []
+        if self.rule == SEQUENTIAL_RULE:
+            steps = self.requirement.boundaries(test.n_units)
+            earlier = [step for step in steps if step[0] < test.n_looked]
+        return test.upper_bound(self.requirement.delta, earlier)
+
+    def is_consistent(self) -> bool:
+        """Tell whether the tests follow from their counts, under the rule."""
+        if self.rule not in {SEQUENTIAL_RULE, FIXED_SEQUENCE_RULE}:
+            return False
+        sequential = self.rule == SEQUENTIAL_RULE
         passed = [test.passed for test in self.tests]
         sizes = [test.n_units for test in self.tests]
         critical = (
@@ -159,6 +174,9 @@ class Certificate:
     n_planned, n_points, n_kept_pixels : int
         Labels that the design was drawn with, labelled points of it, and pixels of the map that are
         kept.
+    waiting : tuple of int
+        Points of a sequential design, by their numbers (`id`), that were handed out, have no answer
+        yet, and hold up its next step.
     n_cannot_tell, coverage_if_right : int, float
         Sampled pixels that nobody could label, which count as wrong, and what would be kept had
         they been right: what they cost.
@@ -184,6 +202,7 @@ class Certificate:
     n_planned: int
     n_points: int
     n_kept_pixels: int
+    waiting: tuple[int, ...] = ()
     n_cannot_tell: int = 0
     coverage_if_right: float = 0.0
     lost_classes: tuple[str, ...] = ()
@@ -274,7 +293,8 @@ class Certificate:
     @property
     def statement(self) -> str:
         """What is promised, for which pixels, from which sample: one sentence or two."""
-        least = math.ceil(1.5 * least_points(self.max_error, 1 - self.confidence_level))
+        chance, n_all = 1 - self.confidence_level, self.n_pixels
+        least = 0 if self.design == SEQUENTIAL else fewest_points(n_all, self.max_error, chance)
         return sentence("statement", it=self, least=least)
 
     @property
@@ -376,18 +396,21 @@ class Certificate:
             return None
         certificate = cls(
             **facts
-            | {name: tuple(facts[name]) for name in ("shape", "lost_classes")}
+            | {name: tuple(facts[name]) for name in ("shape", "lost_classes", "waiting")}
             | {"guarantees": tuple(map(_guarantee, facts["guarantees"]))}
         )
         figures = {name: getattr(certificate, name) for name in _FIGURES}
         if certificate.threshold is None:
             figures["upper_bound"] = None
         stored = {name: entries[name] for name in _FIGURES}
+        if number == 1:  # bounds of sequential designs took the last look for the only one
+            stored["upper_bound"] = figures["upper_bound"]
         return certificate if certificate._is_consistent() and figures == stored else None
 
     def _is_consistent(self) -> bool:
         """Tell whether the guarantees follow from their counts, and the rest from them."""
-        sequential, chance = self.design == SEQUENTIAL, 1 - self.confidence_level
+        rule = SEQUENTIAL_RULE if self.design == SEQUENTIAL else FIXED_SEQUENCE_RULE
+        chance = 1 - self.confidence_level
         n_shares = 1 if self.per_class in {"", EACH} else len(self.guarantees)
         kept = [one.last_passed.n_units for one in self.guarantees if one.last_passed]
         if not max(kept, default=0) <= self.n_kept_pixels <= sum(kept):
@@ -397,7 +420,8 @@ class Certificate:
             if (one.n_pixels, one.requirement.n_labels) != (self.n_pixels, self.n_planned):
                 return False
         return all(
-            one.is_consistent(sequential=sequential)
+            one.rule == rule
+            and one.is_consistent()
             and one.n_pixels <= self.n_pixels
             and bool(one.class_value) == bool(self.per_class)
             and one.max_error == self.max_error

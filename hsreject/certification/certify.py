@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hsreject import schema
-from hsreject.certification.certificate import Certificate, Guarantee
+from hsreject.certification.certificate import (
+    FIXED_SEQUENCE_RULE,
+    SEQUENTIAL_RULE,
+    Certificate,
+    Guarantee,
+)
 from hsreject.certification.exact_tests import Look, Progress, Requirement, Test, progress
 from hsreject.certification.frame import Frame, NestedRegions, StackedMaps, labels_of
 from hsreject.certification.planning import (
@@ -189,7 +194,11 @@ def _certified_by_design(
             )
     used_up = len(points) >= design.n_points and bool(points.labelled.all())
     reached = [one.progress(points) for one in sequences]
+    needed = np.unique(np.concatenate([one.waiting for one in reached]))
+    flat = np.ravel_multi_index((points.row, points.column), frame.label.shape)
+    is_waiting = ~points.labelled & np.isin(flat, sequences[0].pixels[needed])
     facts |= {
+        "waiting": tuple(sorted(points.id[is_waiting].tolist())),
         "confidence_level": design.confidence_level,
         "per_class": design.per_class,
         "n_planned": design.n_points,
@@ -216,6 +225,7 @@ def _guarantee(
         outcome = sequence.outcome(points)
         further = Outlook(n_more=labels_to_next(sequence, outcome, reached))
     return Guarantee(
+        rule=SEQUENTIAL_RULE,
         requirement=sequence.requirement,
         tests=tuple(test for test in reached.tests if test.n_looked),
         n_pixels=regions.n_all,
@@ -245,6 +255,7 @@ def _certified_at_once(
         begin = sequential_start(regions, errors, requirement)
         further = outlook(regions, points, begin, requirement, reached, most=n_pixels)
     guarantee = Guarantee(
+        rule=FIXED_SEQUENCE_RULE,
         requirement=requirement,
         tests=reached.tests,
         n_pixels=n_pixels,

@@ -11,7 +11,6 @@ from hsreject.certification.frame import NODATA, Frame
 from hsreject.certification.planning import first_places, next_places, sequential_start
 from hsreject.certification.sample import RANDOM, SEQUENTIAL, STRATIFIED, Design, Sample, kind_of
 from hsreject.certification.sequential_design import (
-    RIGHT,
     designs_of,
     requirement_of,
     sequential_designs,
@@ -200,8 +199,9 @@ def more_points(
     """Add the points to a sample of a sequential design that it needs next.
 
     Those of the next look come first, then those that would be needed if all of them turn out
-    right. To keep some labels for later, at most a quarter of those that are left is handed out at
-    once (or 10, if that is more).
+    right. While points that were handed out have no answer, the look that needs them waits, and
+    nothing of later looks is added. To keep some labels for later, at most a quarter of those that
+    are left is handed out at once (or 10, if that is more).
 
     Parameters
     ----------
@@ -241,7 +241,10 @@ def more_points(
     frame = Frame.of(label, confidence, exclude)
     design, sequences = designs_of(sample, frame)
     points = sample.on_map(frame.label)
-    outcomes = [one.outcome(points, waiting=RIGHT) for one in sequences]
-    places = next_places(sequences, outcomes, n=n, n_left=design.n_points - len(points))
+    outcomes = [one.outcome(points) for one in sequences]
+    flat = np.ravel_multi_index((points.row, points.column), frame.label.shape)
+    handed_out = np.isin(sequences[0].pixels, flat)
+    n_left = design.n_points - len(points)
+    places = next_places(sequences, outcomes, n=n, n_left=n_left, handed_out=handed_out)
     added = Sample.at(sequences[0].pixels[places], frame.label, design)
     return points.joined(replace(added, id=added.id + points.id.max()))

@@ -96,6 +96,7 @@ def facts_of(entries: Mapping[str, Any]) -> dict[str, Any] | None:
         "n_planned": entries["n_planned"] or entries["n_points"],
         "n_points": entries["n_points"],
         "n_kept_pixels": round(entries["coverage"] * (entries["n_pixels"] + entries["n_hidden"])),
+        "waiting": (),  # was not kept
         "lost_classes": entries["lost_classes"],
         "n_cannot_tell": entries["n_cannot_tell"],
         "coverage_if_right": entries["coverage_if_right"],
@@ -106,6 +107,7 @@ def _guarantee(one: Mapping[str, Any]) -> dict[str, Any]:
     """Convert the entries of one sequence of tests."""
     is_sequential = kind_of(one["design"]) == SEQUENTIAL
     return {
+        "rule": "sequential 1" if is_sequential else "fixed sequence 1",
         "requirement": {
             "n_labels": one["n_planned"] if is_sequential else one["n_points"],
             "max_error": one["max_error"],

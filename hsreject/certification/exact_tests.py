@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import gammaln
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,6 +31,16 @@ LAST_LOOK = 0.92  # of all labels: the others went to pixels of smaller regions
 def least_points(max_error: float, delta: float) -> float:
     """Count the sampled pixels, all right, that certify a large region."""
     return math.log(delta) / math.log1p(-max_error)
+
+
+def fewest_points(n_units: int, max_error: float, delta: float) -> int:
+    """Count the sampled pixels, all right, that certify so many pixels with one look: exactly."""
+    n_wrong = too_many(n_units, max_error)
+
+    def are_enough(n_drawn: int) -> bool:
+        return bool(hypergeometric(0, n_units, n_wrong, n_drawn) <= delta * (1 + ROUNDING))
+
+    return 1 + bisect_left(range(1, n_units), x=True, key=are_enough)
 
 
 def too_many(n_units: int, max_error: float) -> int:
@@ -116,6 +126,26 @@ def boundaries(
     return tuple(passable)
 
 
+def chance_to_pass(n_units: int, n_wrong: int, steps: Sequence[tuple[int, int]]) -> float:
+    """Compute the chance that a region with so many wrong pixels passes at one of these looks.
+
+    The recursion of :func:`boundaries`, with boundaries that are given: `steps` are looks, each
+    with the most errors with which it passes.
+    """
+    most = max(boundary for _, boundary in steps)
+    chance = np.zeros(most + 1)
+    chance[0] = 1.0
+    passed, drawn = 0.0, 0
+    for look, boundary in steps:
+        before = np.flatnonzero(chance)[:, None]
+        more = np.arange(most + 1) - before
+        added = hypergeometric(more, n_units - drawn, n_wrong - before, look - drawn)
+        chance, drawn = chance[before[:, 0]] @ added, look
+        passed += float(chance[: boundary + 1].sum())
+        chance[: boundary + 1] = 0.0
+    return passed
+
+
 @dataclass(frozen=True)
 class Test:
     """The test of a region: how many of its pixels were looked at, and how many are wrong."""
@@ -159,15 +189,19 @@ class Test:
         errors = np.arange(most + 1)
         return np.cumsum(hypergeometric(errors, self.n_units, n_wrong, self.n_looked))
 
-    def upper_bound(self, delta: float) -> float:
+    def upper_bound(self, delta: float, earlier: Sequence[tuple[int, int]] = ()) -> float:
         """Bound the share of wrong pixels from above with confidence, for this region alone.
 
-        The largest number of wrong pixels that leave a chance above delta for so few errors.
+        The largest number of wrong pixels that leave a chance above delta for so few errors. Where
+        there were `earlier` looks, with their boundaries, also for passing at one of these.
         """
         n_right = self.n_looked - self.n_wrong
         possible = range(self.n_wrong + 1, self.n_units - n_right + 1)
+        steps = (*earlier, (self.n_looked, self.n_wrong))
 
         def is_excluded(n_wrong: int) -> bool:
+            if earlier:
+                return chance_to_pass(self.n_units, n_wrong, steps) <= delta
             return bool(self._chances(self.n_wrong, n_wrong)[-1] <= delta)
 
         n_possible = bisect_left(possible, x=True, key=is_excluded)

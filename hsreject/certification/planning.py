@@ -133,9 +133,7 @@ def _chance(most: int, n: int, rate: float) -> float:
 def _gain_per_label(
     design: SequentialDesign, outcome: NDArray[np.int8], reached: Progress
 ) -> float:
-    """Estimate how many pixels a label is likely to certify; -1 at the end."""
-    if not reached.waiting.size:
-        return -1.0
+    """Estimate how many pixels a label is likely to certify."""
     n_more = labels_to_next(design, outcome, reached)
     return (reached.tests[-1].n_units - reached.n_certified) / n_more if n_more else 0.0
 
@@ -154,30 +152,41 @@ def next_places(
     *,
     n: int,
     n_left: int,
+    handed_out: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.intp]:
     """List the places in the random order to label next, given the outcomes so far.
 
     Each step goes to the sequence with the most pixels per label, and takes it for granted that all
-    of its points turn out right, so that points come in larger batches. At most n are handed out,
-    and at most a quarter of the `n_left` labels (or 10, if that is more), to keep some for later.
+    of its points turn out right, so that points come in larger batches. A look that needs an open
+    point which was `handed_out` (place) waits for it, and nothing of later looks is listed. At most
+    n are handed out, and at most a quarter of the `n_left` labels (or 10, if that is more), to keep
+    some for later.
     """
     known = [outcome.copy() for outcome in outcomes]
-    reached = [one.progress_at(outcome) for one, outcome in zip(designs, known, strict=True)]
-    gains = list(map(_gain_per_label, designs, known, reached))
+    is_out = np.zeros(known[0].size, dtype=bool) if handed_out is None else handed_out
+
+    def look_ahead(
+        design: SequentialDesign, outcome: NDArray[np.int8]
+    ) -> tuple[NDArray[np.intp], float]:
+        """List the places that a sequence needs next, with the gain that a label brings."""
+        reached = design.progress_at(outcome)
+        fresh = reached.waiting[~is_out[reached.waiting]]
+        return fresh, _gain_per_label(design, outcome, reached) if fresh.size else -1.0
+
+    ahead = list(map(look_ahead, designs, known))
     count = min(n, n_left, max(-(-n_left // 4), _FEWEST))
     batch = [np.empty(0, dtype=np.intp)]
     while count > 0:
-        best = reached[int(np.argmax(gains))]
-        if not best.waiting.size:
+        best, _ = max(ahead, key=lambda one: one[1])
+        if not best.size:
             break
-        places = best.waiting[:count]
+        places = best[:count]
         batch.append(places)
         count -= places.size
         for number, design in enumerate(designs):
             known[number][places] = RIGHT
-            if np.isin(places, reached[number].waiting).any():
-                reached[number] = design.progress_at(known[number])
-                gains[number] = _gain_per_label(design, known[number], reached[number])
+            if np.isin(places, ahead[number][0]).any():
+                ahead[number] = look_ahead(design, known[number])
     return np.concatenate(batch)
 
 

@@ -62,12 +62,12 @@ class SequentialDesign:
         n_regions, last = self.regions.sizes.size, self.requirement.looks[-1]
         return [np.flatnonzero(self.first_region <= region)[:last] for region in range(n_regions)]
 
-    def outcome(self, sample: Sample, *, waiting: int = OPEN) -> NDArray[np.int8]:
-        """Look the outcomes of all pixels up; points that wait for a label are as `waiting`."""
+    def outcome(self, sample: Sample) -> NDArray[np.int8]:
+        """Look the outcomes of all pixels up; those without a label are open."""
         wrong = self.regions.answers(sample.row, sample.column, sample.reference)[1]
         first_wrong = np.where(wrong.any(axis=0), wrong.argmax(axis=0), RIGHT)
         outcomes = np.full(self.regions.first_region.shape, OPEN, dtype=np.int8)
-        outcomes[sample.row, sample.column] = np.where(sample.labelled, first_wrong, waiting)
+        outcomes[sample.row, sample.column] = np.where(sample.labelled, first_wrong, OPEN)
         return outcomes.ravel()[self.pixels]
 
     def progress(self, sample: Sample) -> Progress:

@@ -103,18 +103,8 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
         _write_certificate(certificate, inputs, maps, work)
         larger.append_to(sample, len(points))  # first: a certificate has asked for its points
         files = sorted(file.name for file in work.iterdir() if file.suffix != ".xml")
-    say(certificate.statement)
-    if certificate.by_class:
-        headings = ("class", "promised error", "kept of the class", "labels", "wrong")
-        print_table(headings, certificate.rows())
-    if certificate.threshold is not None:
-        place = f"threshold: {certificate.threshold:.6g}"
-        if certificate.stacked:
-            place = f"map: {labels[int(certificate.threshold)].name}"
-        say(place)
-    say(f"wrote {', '.join(files)} into {out}")
-    if certificate.coverage:
-        say(certificate.applies_to)
+    of_stack = labels[int(certificate.threshold or 0)].name if certificate.stacked else ""
+    _show_certificate(certificate, of_stack, f"wrote {', '.join(files)} into {out}", inputs.label)
     if len(larger) > len(points):
         n_left = certificate.n_planned - len(points)
         say(
@@ -125,6 +115,29 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
         n_open = int((~points.labelled).sum())
         why = "the tests have ended" if certificate.n_planned > len(points) else "all are drawn"
         say(f"no more points: {f'{n_open} wait for a label' if n_open else why}")
+
+
+def _show_certificate(
+    certificate: Certificate, of_stack: str, written: str, label: xr.DataArray
+) -> None:
+    """Print what is promised, by which threshold or map of a stack, and of which map."""
+    from hsreject.io.grid import Grid
+
+    say(certificate.statement)
+    if certificate.by_class:
+        headings = ("class", "promised error", "kept of the class", "labels", "wrong")
+        print_table(headings, certificate.rows())
+    if certificate.threshold is not None:
+        say(f"map: {of_stack}" if of_stack else f"threshold: {certificate.threshold:.6g}")
+    say(written)
+    if certificate.coverage:
+        say(certificate.applies_to)
+        crs = Grid.of(label).crs
+        if crs is not None and crs.is_geographic:
+            say(
+                "Pixels count alike, although those of a grid in degrees differ in size: the "
+                "promise is about pixels, not about hectares."
+            )
 
 
 def _write_certificate(

@@ -99,8 +99,8 @@ class CertificateDisplay:
             return
         tests = certificate.tests
         coverage = np.array([test.coverage for test in tests])
-        delta = 1 - certificate.confidence_level
-        bound = np.array([test.upper_bound(delta) for test in tests])
+        (guarantee,) = certificate.guarantees
+        bound = np.array([guarantee.upper_bound_of(test) for test in tests])
         seen = np.array([test.n_wrong / (test.n_looked or np.nan) for test in tests])
         passed = np.array([test.passed for test in tests], dtype=bool)
         level = f"{100 * certificate.confidence_level:g} %"

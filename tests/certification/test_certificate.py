@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 
 import hsreject as hr
+from hsreject.certification.exact_tests import fewest_points
 from hsreject.errors import FileError, HsrejectWarning, InputError
 from tests.certification.scenes import kept_error, labelled_to_the_end, placed, ranked_map
 
@@ -115,7 +116,7 @@ def test_a_perfect_map_is_certified_as_a_whole() -> None:
 
 @pytest.mark.parametrize(
     ("n", "wrong", "words"),
-    [(40, 0.0, "fewer than 68"), (300, 0.03, "at 7 % with 300 labels"),
+    [(40, 0.0, "fewer than 45"), (300, 0.03, "at 7 % with 300 labels"),
      (300, 0.3, "% with 300 labels"), (300, 0.5, "too many for a promise")],
 )  # fmt: skip
 def test_nothing_can_be_certified_is_an_answer(n, wrong, words) -> None:
@@ -129,6 +130,19 @@ def test_nothing_can_be_certified_is_an_answer(n, wrong, words) -> None:
     assert words in made.statement
     with pytest.raises(InputError, match="Nothing can be certified"):
         made.apply(label, confidence)
+
+
+@pytest.mark.parametrize("max_error", [0.02, 0.05, 0.3])
+def test_the_fewest_points_that_prove_something_are_counted_exactly(max_error) -> None:
+    """One right point fewer proves nothing, and so many do."""
+    truth = np.ones((20, 30), dtype=int)
+    confidence = np.arange(600.0).reshape(20, 30) + 1
+    least = fewest_points(600, max_error, 0.1)
+    for n, coverage in ((least - 1, 0), (least, 1)):
+        sample = hr.draw_sample(truth, n).with_reference(truth)
+        made = hr.certify(truth, confidence, sample, max_error=max_error)
+        assert made.coverage == coverage
+        assert (f"fewer than {least} do not prove" in made.statement) == (coverage == 0)
 
 
 def test_too_few_points_are_not_called_too_many_errors() -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
 import hsreject as hr
-from hsreject.certification.exact_tests import Requirement, boundaries
+from hsreject.certification import exact_tests
+from hsreject.certification.exact_tests import Requirement, boundaries, chance_to_pass
 from hsreject.certification.frame import Frame
 from hsreject.certification.planning import simulated_outcomes
 from hsreject.certification.sequential_design import OPEN, RIGHT, WRONG, sequential_designs
@@ -153,12 +154,60 @@ def test_the_first_batch_is_a_look_and_the_next_ones_come_as_they_are_asked_for(
     np.testing.assert_array_equal(more.id, np.arange(1, len(more) + 1))
     np.testing.assert_array_equal(more.reference[: len(sample)], truth[sample.row, sample.column])
     assert np.unique(flat(more)).size == len(more)
-    # where nobody has labelled the last batch, the next one goes on from it
-    again = hr.more_points(label, confidence, more, 50)
-    assert np.unique(flat(again)).size == len(again) > len(more)
+    # where nobody has labelled the last batch, nothing of later looks is handed out
+    assert len(hr.more_points(label, confidence, more, 50)) == len(more)
     ended = labelled_to_the_end(label, confidence, truth, 400, seed=1)
     assert hr.certify(label, confidence, ended).finished
     assert hr.more_points(label, confidence, ended, 50).id.size == len(ended) <= 400
+
+
+def test_points_without_an_answer_are_named_and_hold_up_the_next_step() -> None:
+    """And the labels that are left are kept for it, instead of being spent on later looks."""
+    label, confidence, truth = ranked_map(steepness=2.5)
+    sample = hr.draw_sample(label, 400, design="sequential", confidence=confidence)
+    sample = hr.more_points(label, confidence, sample.with_reference(truth), 50)
+    skipped = sample.id[[len(sample) - 40, len(sample) - 20]]
+    part = replace(sample.with_reference(truth), reference=truth[sample.row, sample.column])
+    gaps = replace(part, reference=np.where(np.isin(part.id, skipped), 0, part.reference))
+    made = hr.certify(label, confidence, gaps)
+    assert set(made.waiting) <= set(skipped.tolist())
+    assert made.waiting
+    assert not made.finished
+    words = f"waits for {len(made.waiting)} point"
+    assert words in made.statement
+    assert str(made.waiting[0]) in made.statement
+    assert hr.Certificate.from_json(made.to_json()) == made
+    assert len(hr.more_points(label, confidence, gaps, 50)) == len(gaps)
+    answered = hr.certify(label, confidence, part)
+    assert answered.waiting == ()
+    assert answered.coverage >= made.coverage
+    assert len(hr.more_points(label, confidence, part, 50)) > len(part)
+
+
+@pytest.mark.parametrize("n_wrong", [0, 1, 3, 6])
+@pytest.mark.parametrize("looks", [(3, 5, 7, 9), (2, 4, 20)])
+def test_chances_to_pass_are_those_of_going_through_all_orders(n_wrong, looks) -> None:
+    steps = boundaries(12, looks, 0.3, 0.4)
+    assert chance_to_pass(12, n_wrong, steps) == pytest.approx(passing_share(12, n_wrong, steps))
+
+
+def test_bounds_of_a_sequential_design_count_all_of_its_looks() -> None:
+    """Over all orders of twelve pixels, the bound is below the truth in at most delta of them."""
+    requirement = Requirement(12, 0.5, 0.25)
+    steps = requirement.boundaries(12)
+    assert len(steps) > 2
+    too_low = {}
+    for n_wrong in range(13):
+        below = 0
+        for places in itertools.combinations(range(12), n_wrong):
+            counts = np.cumsum(np.isin(np.arange(12), places))
+            at = next((at for at, (n, b) in enumerate(steps) if counts[n - 1] <= b), -1)
+            n_looked = steps[at][0]
+            test = exact_tests.Test(0.0, 12, 1.0, n_looked, int(counts[n_looked - 1]), steps[at][1])
+            bound = test.upper_bound(requirement.delta, steps[:at] if at else ())
+            below += bound < n_wrong / 12
+        too_low[n_wrong] = below / math.comb(12, n_wrong)
+    assert max(too_low.values()) <= requirement.delta
 
 
 def test_it_says_how_many_more_labels_or_that_none_are_likely_to_do() -> None:

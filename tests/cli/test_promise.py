@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import rasterio
 import shapely
+import xarray as xr
 
 import hsreject as hr
 from tests.certification.scenes import placed, ranked_map
@@ -390,3 +391,20 @@ def test_polygons_exclude_what_they_cover_without_any_attribute(files) -> None:
     inside = (np.abs(points.row - 40) <= 20) & (np.abs(points.column - 40) <= 30)
     assert not inside.any()
     assert points.design.n_pixels == (label != 255).sum() - 41 * 61
+
+
+def test_pixels_in_degrees_count_alike_and_it_is_said(capsys, tmp_path) -> None:
+    label, confidence, truth = ranked_map(20, 20, steepness=3)
+    place = {"y": 60 - 0.001 * np.arange(20), "x": 10 + 0.001 * np.arange(20)}
+    maps = {
+        name: xr.DataArray(values, dims=("y", "x"), coords=place).rio.write_crs("EPSG:4326")
+        for name, values in (("label", label.astype(np.uint8)), ("confidence", confidence))
+    }
+    for name, one in maps.items():
+        hr.write_map(one.rename(name), tmp_path / f"{name}.tif")
+    sample = hr.draw_sample(maps["label"], 200).with_reference(truth)
+    sample.write(tmp_path / "sample.csv")
+    on_map = ("--labels", tmp_path / "label.tif", "--confidence", tmp_path / "confidence.tif")
+    assert call("certify", *on_map, "--sample", tmp_path / "sample.csv", "--max-error", 0.3,
+                "--out", tmp_path / "out") == 0  # fmt: skip
+    assert "not about hectares" in capsys.readouterr().out
