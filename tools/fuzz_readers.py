@@ -481,11 +481,25 @@ def fuzz(
         for kind in plan.kinds:
             (plan.good / kind).mkdir()
             (plan.good / f"{kind}.txt").write_text(SEEDS[kind](plan.good / kind).name)
+        _check_good(plan)
         number, last = first, first + n
         while number < last:  # a worker that hangs, crashes or has grown is replaced
             for case in _watched(range(number, min(last, number + CASES_PER_PROCESS)), plan):
                 yield case
                 number = case.number + 1
+
+
+def _check_good(plan: Plan) -> None:
+    """Raise unless every good file opens; a process that is forked from here has all imported."""
+    scene = hr.open_scene(plan.good / "scene.tif")
+    with warnings.catch_warnings(), dask.config.set(scheduler="synchronous"):
+        warnings.simplefilter("ignore")
+        for kind in plan.kinds:
+            with tempfile.TemporaryDirectory() as folder:
+                shutil.copytree(plan.good / kind, Path(folder, "case"))
+                path = Path(folder, "case", (plan.good / f"{kind}.txt").read_text())
+                if (result := verdict(path, scene)) != "opened":
+                    raise RuntimeError(f"The good file of {kind} is not opened: {result}")
 
 
 def _watched(numbers: range, plan: Plan) -> Iterator[Outcome]:

@@ -16,6 +16,7 @@ import xarray as xr
 from affine import Affine, TransformNotInvertibleError
 from rasterio.crs import CRS
 from rasterio.errors import CRSError, NotGeoreferencedWarning
+from rasterio.warp import transform_bounds
 
 from hsreject.errors import FileError, InputError
 from hsreject.schema import MAP_DIMS, X, Y
@@ -199,6 +200,34 @@ class Grid:
         if self.georeferenced and other.georeferenced:
             return self.same_as(other)
         return (self.height, self.width) == (other.height, other.width)
+
+    def window(self, rows: slice, columns: slice) -> Grid:
+        """Return the grid of some rows and columns."""
+        corner = transformed(self.transform, (columns.start, rows.start))
+        a, b, _, d, e, _ = self.transform[:6]
+        transform = Affine(a, b, corner[0], d, e, corner[1])
+        return Grid(rows.stop - rows.start, columns.stop - columns.start, transform, self.crs)
+
+    def window_around(self, other: Grid) -> tuple[slice, slice]:
+        """Return the rows and columns that another grid may lie on, some more on each side.
+
+        Both have a place; one without a reference system has that of the other. All rows and
+        columns where the other has no place in this reference system.
+        """
+        bounds, inverse = other.bounds, ~self.transform
+        if self.crs is not None and other.crs is not None and not same_crs(self.crs, other.crs):
+            bounds = transform_bounds(other.crs, self.crs, *bounds)
+        west, south, east, north = bounds
+        corners = np.array([west, east, west, east]), np.array([south, south, north, north])
+        places, sizes = np.array(transformed(inverse, corners)), (self.width, self.height)
+        if not np.isfinite(places).all() or west > east:  # across the line of 180 degrees
+            return slice(0, self.height), slice(0, self.width)
+        low, high = places.min(axis=1), places.max(axis=1)
+        margin = 2 + 0.1 * (high - low)
+        first = np.clip(np.floor(low - margin), 0, sizes).astype(int).tolist()
+        last = np.clip(np.ceil(high + margin), 0, sizes).astype(int).tolist()
+        columns, rows = map(slice, first, last)
+        return rows, columns
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:

@@ -19,9 +19,16 @@ from hsreject import schema
 from hsreject.errors import FileError, InputError
 from hsreject.files import reading
 from hsreject.io.arrays.bare_arrays import choose_array, stored_arrays
+from hsreject.io.arrays.stored_pixels import check_claim
 from hsreject.io.grid import Grid
 from hsreject.io.lookup import LookupTable
-from hsreject.io.rasters.raster import RasterInfo, raster_info, read_pixels, virtual_raster
+from hsreject.io.rasters.raster import (
+    RasterInfo,
+    raster_info,
+    raster_pixels,
+    read_pixels,
+    virtual_raster,
+)
 from hsreject.io.remote import existing_scene
 from hsreject.io.scene import Kind, file_kind
 from hsreject.registry import check_choice
@@ -116,7 +123,7 @@ def open_labels(
         elif kind is Kind.ARRAY:
             stored = _read_array(file, variable)
         else:
-            stored = _read_raster(file)
+            stored = _read_raster(file, target)
         if nodata is None and kind is not Kind.VECTOR:
             _ask_about_odd_values(stored, {**stored.classes.names, **named}, file)
         values, grid = stored.values, stored.grid
@@ -126,7 +133,8 @@ def open_labels(
         if lookup is not None and not grid.georeferenced:  # rows and columns are the sensor's
             lookup, target = None, Grid.of(like)  # type: ignore[arg-type]
         if target is not None:
-            values, more = _on_grid(values, grid, target, how=align, path=file)
+            whole = stored.whole or grid
+            values, more = _on_grid(values, grid, target, how=align, path=file, whole=whole)
             notes += more
             grid = target if target.georeferenced else grid
     polygons = stored.polygons
@@ -173,9 +181,11 @@ class _StoredLabels(NamedTuple):
     classes: StatedClasses
     notes: Sequence[str]
     polygons: NDArray[np.int32] | None = None  # of features: the number of each pixel's, 0 for none
+    whole: Grid | None = None  # of the file, where only the part around the scene was read
 
 
-def _read_raster(path: Path) -> _StoredLabels:
+def _read_raster(path: Path, target: Grid | None) -> _StoredLabels:
+    """Return the labels in a raster: of one that is larger than the scene, the part around it."""
     info = raster_info(path)
     if info.n_bands != 1:
         raise FileError(
@@ -186,7 +196,19 @@ def _read_raster(path: Path) -> _StoredLabels:
     attrs: dict[str, Any] = {"format": info.driver, "type_in_file": str(info.dtype)}
     if info.nodata is not None:
         attrs["nodata_in_file"] = info.nodata
-    return _StoredLabels(read_pixels(info)[0], info.grid, attrs, stated, info.notes)
+    grid = info.grid
+    if target is None or not (target.georeferenced and grid.georeferenced) or grid.fits(target):
+        return _StoredLabels(read_pixels(info)[0], grid, attrs, stated, info.notes)
+    rows, columns = grid.window_around(target)
+    if rows.start >= rows.stop or columns.start >= columns.stop:
+        raise InputError(
+            f"The labels {path} do not overlap the scene: the labels have {grid}; the scene has "
+            f"{target}."
+        )
+    part = grid.window(rows, columns)
+    check_claim(path, part.height * part.width * max(info.dtype.itemsize, 4), info.length)
+    values = raster_pixels(info)[0, rows, columns]
+    return _StoredLabels(values, part, attrs, stated, info.notes, whole=grid)
 
 
 def _read_array(path: Path, variable: str | None) -> _StoredLabels:
@@ -244,7 +266,7 @@ def _ask_about_odd_values(stored: _StoredLabels, names: Mapping[int, str], path:
 
 
 def _on_grid(
-    values: NDArray[Any], grid: Grid, target: Grid, *, how: str, path: Path
+    values: NDArray[Any], grid: Grid, target: Grid, *, how: str, path: Path, whole: Grid
 ) -> tuple[NDArray[Any], list[str]]:
     """Return labels on the grid of a scene, no reference outside of them, and notes."""
     notes = []
@@ -254,7 +276,7 @@ def _on_grid(
         notes.append(f"{path.name} has no reference system: taken for that of the scene.")
     if grid.fits(target):
         return values, notes
-    both = f"the labels have {grid}; the scene has {target}"
+    both = f"the labels have {whole}; the scene has {target}"
     if not (grid.georeferenced and target.georeferenced):
         raise InputError(
             f"The labels {path} do not fit the scene, and cannot be aligned unless both have a "

@@ -7,11 +7,16 @@ import numpy as np
 import pytest
 import rasterio
 import shapely
+import xarray as xr
+from rasterio.enums import Resampling
 from rasterio.transform import Affine
+from rasterio.warp import reproject, transform_bounds
+from rasterio.windows import Window
 
 import hsreject as hr
 from hsreject import schema
 from hsreject.errors import FileError, InputError
+from hsreject.io.grid import Grid
 from tests.io.writers import UTM, guesses, random_cube, write_envi, write_with_gdal
 
 VALUES = np.array([[[0, 1, 2], [2, 2, 1]]], dtype=np.uint8)
@@ -268,3 +273,41 @@ def test_labels_that_wrapped_around_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "labels.npy", np.array([[100, 127, 128, 150]]).astype(np.int8))
     with pytest.raises(FileError, match=r"int8.*wrapped"):
         hr.open_labels(tmp_path / "labels.npy")
+
+
+@pytest.mark.parametrize("crs", [32633, 32632, 4326])
+def test_of_labels_larger_than_memory_the_part_around_the_scene_is_read(
+    tmp_path: Path, crs: int
+) -> None:
+    scene = xr.DataArray(np.zeros((20, 30)), dims=("y", "x"))
+    scene = scene.rio.write_crs(32633).rio.write_transform(UTM)
+    box = transform_bounds(32633, crs, *Grid.of(scene).bounds)
+    side, n = (box[2] - box[0]) / 60, 60_000  # 3.6 GB of labels
+    west, north = box[0] - 30_000 * side, box[3] + 30_000 * side
+    path = tmp_path / "country.tif"
+    options = {"tiled": True, "compress": "deflate", "SPARSE_OK": True, "crs": f"EPSG:{crs}"}
+    with rasterio.open(
+        path, "w", driver="GTiff", width=n, height=n, count=1, dtype="uint8",
+        transform=Affine(side, 0, west, 0, -side, north), **options,
+    ) as file:  # fmt: skip
+        window = Window(29_900, 29_900, 400, 400)
+        file.write(1 + np.indices((400, 400)).sum(0).astype("uint8") // 40 % 5, 1, window=window)
+    labels = hr.open_labels(path, like=scene, align="nearest")
+    with rasterio.open(path) as file:
+        expected = np.zeros(scene.shape, "uint8")
+        reproject(
+            file.read(1, window=window),
+            expected,
+            src_transform=file.window_transform(window),
+            src_crs=crs,
+            dst_transform=UTM,
+            dst_crs=32633,
+            resampling=Resampling.nearest,
+        )
+    assert expected.all()
+    np.testing.assert_array_equal(labels, expected)
+    with pytest.raises(InputError, match="60000 rows"):
+        hr.open_labels(path, like=scene)
+    elsewhere = scene.rio.write_transform(Affine(30, 0, 900_000, 0, -30, 100_000))
+    with pytest.raises(InputError, match="do not overlap"):
+        hr.open_labels(path, like=elsewhere, align="nearest")
