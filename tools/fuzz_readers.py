@@ -9,6 +9,7 @@ kinds only. The last lines are a table, one row per group of kinds.
 """
 
 import argparse
+import importlib
 import multiprocessing
 import os
 import re
@@ -47,6 +48,8 @@ SECONDS, MEGABYTES = 5, 1000  # of the processor and of memory: what one file ma
 PATIENCE = 60  # seconds on the clock after which a process hangs
 FINE = ("opened", "refused")
 CASES_PER_PROCESS = 400
+# A process that is forked need not import everything again.
+CONTEXT = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
 
 # Good files: what makes one in a folder, and returns its path.
 
@@ -481,7 +484,7 @@ def fuzz(
         for kind in plan.kinds:
             (plan.good / kind).mkdir()
             (plan.good / f"{kind}.txt").write_text(SEEDS[kind](plan.good / kind).name)
-        _check_good(plan)
+        _prepare(plan)
         number, last = first, first + n
         while number < last:  # a worker that hangs, crashes or has grown is replaced
             for case in _watched(range(number, min(last, number + CASES_PER_PROCESS)), plan):
@@ -489,25 +492,38 @@ def fuzz(
                 number = case.number + 1
 
 
-def _check_good(plan: Plan) -> None:
-    """Raise unless every good file opens; a process that is forked from here has all imported."""
-    scene = hr.open_scene(plan.good / "scene.tif")
+def _check_good(report: Connection, plan: Plan) -> None:
+    """Report what is wrong with good files, if anything, and which modules it took to open them."""
+    scene, wrong = hr.open_scene(plan.good / "scene.tif"), list[str]()
     with warnings.catch_warnings(), dask.config.set(scheduler="synchronous"):
         warnings.simplefilter("ignore")
         for kind in plan.kinds:
             with tempfile.TemporaryDirectory() as folder:
                 shutil.copytree(plan.good / kind, Path(folder, "case"))
                 path = Path(folder, "case", (plan.good / f"{kind}.txt").read_text())
-                if (result := verdict(path, scene)) != "opened":
-                    raise RuntimeError(f"The good file of {kind} is not opened: {result}")
+                result = verdict(path, scene)
+                wrong += [] if result == "opened" else [f"{kind}: {result}"]
+    report.send((wrong, [*sys.modules]))
+
+
+def _prepare(plan: Plan) -> None:
+    """Raise unless every good file opens, and import what workers that are forked will need."""
+    here, there = CONTEXT.Pipe(duplex=False)
+    worker = CONTEXT.Process(target=_check_good, args=(there, plan))
+    worker.start()  # not here: locks and threads of libraries do not survive a fork
+    wrong, modules = here.recv()
+    worker.join()
+    if wrong:
+        raise RuntimeError(f"Good files are not opened: {wrong}")
+    for name in set(modules) - sys.modules.keys():
+        with suppress(Exception):
+            importlib.import_module(name)
 
 
 def _watched(numbers: range, plan: Plan) -> Iterator[Outcome]:
     """Yield the outcomes of one worker, until it is through or fails."""
-    # one that is forked need not import everything again
-    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    here, there = context.Pipe(duplex=False)
-    worker = context.Process(target=_work, args=(there, numbers, plan))
+    here, there = CONTEXT.Pipe(duplex=False)
+    worker = CONTEXT.Process(target=_work, args=(there, numbers, plan))
     worker.start()
     there.close()
     try:

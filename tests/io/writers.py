@@ -101,3 +101,13 @@ def envi_scene(folder: Path, **fields):
     """Return a small scene whose header has these fields, underscores for spaces."""
     named = {name.replace("_", " "): value for name, value in fields.items()}
     return hr.open_scene(write_envi(folder, random_cube(shape=(3, 4, 5)), fields=named))
+
+
+def write_virtual(path: Path, name: str, *, relative: int = 1, more: str = "") -> Path:
+    """Write a virtual raster of one band over another file."""
+    path.write_text(
+        '<VRTDataset rasterXSize="5" rasterYSize="4"><VRTRasterBand dataType="Byte" band="1">'
+        f'<SimpleSource><SourceFilename relativeToVRT="{relative}">{name}</SourceFilename>'
+        f"<SourceBand>1</SourceBand></SimpleSource>{more}</VRTRasterBand></VRTDataset>"
+    )
+    return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 _MATLAB_TYPES = {"single": "float32", "double": "float64", "logical": "bool"}
 _MATLAB_TYPES |= {f"{u}int{bits}": f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)}
+# Of old .mat files: byte orders, the type of a deflated element, the types of numbers.
+_BYTE_ORDERS = {b"IM": "<u4", b"MI": ">u4"}
+_DEFLATED, _NUMBERS = 15, (1, 2, 3, 4, 5, 6, 7, 9, 12, 13)
 
 
 def stored_arrays(path: Path) -> list[Layer]:
@@ -57,6 +61,7 @@ def stored_arrays(path: Path) -> list[Layer]:
                     )
                     for entry in entries
                 ]
+        _check_matrices(path)
         from scipy.io import whosmat  # noqa: PLC0415  (slow)
 
         # compressed as one piece, and of the type that MATLAB shows, not that of the packed one
@@ -87,6 +92,34 @@ def _read_mat(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[Any]:
     from scipy.io import loadmat  # noqa: PLC0415  (slow)
 
     return np.asarray(loadmat(path, variable_names=[name])[name][key])
+
+
+def _check_matrices(path: Path) -> None:
+    """Raise where scipy would crash: at numbers of a type that MATLAB does not have."""
+    # "MAT-File Format", MathWorks: elements with a type and a length, matrices maybe deflated. In a
+    # matrix of numbers, flags (4 words), sides and name come before the numbers; each has a type
+    # and a length, which fill one word if what follows fits into another.
+    with path.open("rb") as stream:
+        order = _BYTE_ORDERS.get(stream.read(128)[126:])  # none in an older kind of files
+        while order is not None and len(tag := stream.read(8)) == 8:
+            kind, length = np.frombuffer(tag, order).tolist()
+            start = stream.read(min(length, 4096))
+            stream.seek(length - len(start), 1)
+            if kind == _DEFLATED:
+                start = zlib.decompressobj().decompress(start, 4096)[8:]
+            words = np.frombuffer(start[: len(start) // 4 * 4], order).tolist()
+            at = 4
+            for _ in ("sides", "name"):
+                if at + 1 < len(words):
+                    at += 2 if words[at] >> 16 else 2 + 2 * -(-words[at + 1] // 8)
+            if at >= len(words) or words[2] & 255 not in range(6, 16):  # text, a struct, a cell
+                continue
+            stated = words[at] & 0xFFFF if words[at] >> 16 else words[at]
+            if stated not in _NUMBERS:
+                raise FileError(
+                    f"{path} is damaged: it holds numbers of the unknown type {stated}. Copy or "
+                    "save it again."
+                )
 
 
 def choose_array(
