@@ -66,17 +66,23 @@ def _leads_elsewhere(file: h5py.File, name: str, link: Any) -> str | None:
 
 
 def _check_heaps(path: Path) -> None:
-    """Raise if HDF5 would read a damaged file for ever: at an entry without a length in a heap."""
+    """Raise if HDF5 would read a damaged file for ever, or make room for what is not there.
+
+    It does at an entry without a length in a heap, and at a heap that claims to be longer.
+    """
     # "HDF5 File Format Specification", III.E; heaps lie near the start
     with path.open("rb") as stream:
         raw = stream.read(2**18 if isinstance(path, RemotePath) else 2**24)
+    length = path.stat().st_size
     start = raw.find(_HEAP)
     while start >= 0:
         entry, end = start + 16, start + int.from_bytes(raw[start + 8 : start + 16], "little")
+        if end > length:  # HDF5 would make room for it
+            raise FileError(f"{path} is damaged: one of its heaps is longer than the file.")
         while entry < min(end, len(raw)) - 15:
             used = any(raw[entry : entry + 2])  # else what is free, which counts its own 16 bytes
-            length = int.from_bytes(raw[entry + 8 : entry + 16], "little")
-            step = (16 + -(-length // 8) * 8 if used else length) % 2**64
+            size = int.from_bytes(raw[entry + 8 : entry + 16], "little")
+            step = (16 + -(-size // 8) * 8 if used else size) % 2**64
             if step == 0:
                 raise FileError(f"{path} is damaged: an entry of its heap has no length.")
             entry += step

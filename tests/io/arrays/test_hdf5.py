@@ -78,3 +78,15 @@ def test_a_heap_that_hdf5_would_read_for_ever(tmp_path: Path) -> None:
     path.write_bytes(raw)
     with pytest.raises(HsrejectError, match="heap"):
         hr.open_dataset(path)
+
+
+def test_a_heap_that_claims_more_than_the_file(tmp_path: Path) -> None:
+    """HDF5 would make room for it: four gigabytes that are not there."""
+    path = tmp_path / "result.nc"
+    hr.write_dataset(xr.Dataset({"a": ("x", np.arange(3))}), path)
+    raw = bytearray(path.read_bytes())
+    heap = raw.index(b"GCOL")
+    raw[heap + 12] = 1  # its length
+    path.write_bytes(raw)
+    with pytest.raises(HsrejectError, match="heaps is longer"):
+        hr.open_dataset(path)
