@@ -51,7 +51,7 @@ CASES_PER_PROCESS = 400
 CONTEXT = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
 PRELOADED = ["pyogrio", "sklearn.ensemble", "skops.io", "h5netcdf", "rioxarray", "zarr"]
 if sys.platform == "linux":
-    CONTEXT.set_forkserver_preload(["tools.fuzz_readers", *PRELOADED])
+    CONTEXT.set_forkserver_preload([__name__, *PRELOADED])
 
 # Good files: what makes one in a folder, and returns its path.
 
