@@ -11,6 +11,7 @@ import yaml
 from hatchling.build import build_wheel
 
 import hsreject as hr
+from tools import release_check
 
 ROOT = Path(__file__).parents[1]
 CONDA_NAMES = {"dask": "dask-core", "matplotlib": "matplotlib-base"}
@@ -59,6 +60,8 @@ FILE = {
         "license": {"const": "BSD-3-Clause"},
         "version": {"const": hr.__version__},
         "date-released": {"type": "string", "pattern": r"^\d{4}-\d\d-\d\d$"},
+        "url": {"type": "string", "pattern": "^https://"},
+        "repository-code": {"type": "string", "pattern": "^https://"},
         "keywords": {"type": "array", "items": TEXT, "uniqueItems": True},
         "references": {"type": "array", "items": REFERENCE},
     },
@@ -98,3 +101,29 @@ def test_a_wheel_holds_types_pages_and_tables(tmp_path, monkeypatch) -> None:
     files = {path.relative_to(ROOT) for path in (ROOT / "hsreject").rglob("*") if path.is_file()}
     source = {path.as_posix() for path in files if "__pycache__" not in path.parts}
     assert {"hsreject/py.typed", "hsreject/report/explorer.js"} <= source <= held
+
+
+def test_actions_are_pinned_and_keep_no_credentials() -> None:
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        jobs = yaml.safe_load(path.read_text("utf-8"))["jobs"]
+        for job in jobs.values():
+            for step in job["steps"]:
+                if "uses" not in step:
+                    continue
+                action, version = step["uses"].split("@")
+                assert re.fullmatch(r"[0-9a-f]{40}", version), step
+                if action == "actions/checkout":
+                    assert step["with"]["persist-credentials"] is False
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    declared = {re.split(r"[\[>=]", one)[0] for one in project["dependencies"]}
+    assert {"cloudpickle", "fsspec", "pillow"} <= declared
+
+
+def test_a_release_needs_its_version_and_real_addresses() -> None:
+    found = list(release_check.problems("v9.9.9"))
+    assert any("CITATION.cff says version" in one for one in found)
+    assert any("CHANGELOG.md" in one for one in found)
+    assert any("pyproject.toml has addresses that are only reserved" in one for one in found)

@@ -208,12 +208,12 @@ class Raster:
         if not array.size:
             raise InputError(f"The map to write is empty (its shape is {array.shape}).")
         if array.dtype.kind == "b" and not field:
-            name = str(array.name or "true")
+            name = "true" if array.name is None else str(array.name)
             labels = array.astype(np.uint8).assign_attrs({schema.ZERO_MEANING: f"not {name}"})
             array = schema.attach_classes(labels, ClassTable.from_names([name]))
         array = on_the_map(array)
         categories, nodata = None, np.nan
-        names: tuple[str, ...] = (str(array.name or ""),)
+        names: tuple[str, ...] = ("" if array.name is None else str(array.name),)
         if array.dtype.kind == "f":
             names = tuple(schema.class_table(array).names) if field else names
             array = array.astype(np.float32) if array.dtype == np.float16 else array

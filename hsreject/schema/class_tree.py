@@ -135,8 +135,9 @@ class ClassTree:
         """Return the tree that an array of levels or answers carries; raises without one."""
         tree = cls.from_attrs(array.attrs)
         if tree is None:
+            name = "The array" if array.name is None else array.name
             raise InputError(
-                f"{array.name or 'The array'} must carry the class tree of its levels in its "
+                f"{name} must carry the class tree of its levels in its "
                 "attributes. Pass that of HierarchicalRejector.rank, or assign tree.to_attrs()."
             )
         return tree
