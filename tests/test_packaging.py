@@ -78,9 +78,10 @@ def test_the_citation_file_is_valid() -> None:
 
 
 def test_the_changelog_knows_the_version() -> None:
-    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), flags=re.MULTILINE)
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    newest = re.search(r"^## (\S+) \((.+)\)", text, flags=re.MULTILINE)
     assert newest
-    assert newest[1] in {hr.__version__, "Unreleased"}
+    assert newest[1] == hr.__version__ or newest[2] == "unreleased"
 
 
 def test_the_conda_recipe_asks_for_the_same_packages() -> None:
