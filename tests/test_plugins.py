@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import hsreject as hr
 from hsreject import plugins
 from hsreject.cli import app
+from hsreject.cli.evaluate_commands import show_evaluation
 from hsreject.context.priors import PRIORS
 from hsreject.errors import ConfigError, FileError, InputError
 from hsreject.mapping import model_file
@@ -135,6 +136,22 @@ def test_a_model_does_not_mind_how_its_plugin_is_given(
         type(part).__module__ for part in model_file._all_parts(again, seen=set())
     }
     plugins._forget(modules[second])
+
+
+def test_measures_of_a_plugin_stand_in_tables(plugin, tmp_path, capsys) -> None:
+    hr.load_plugins([plugin])
+    reference = np.array([[1, 1, 2, 2, 1, 2]])
+    label = np.array([[1, 2, 2, 2, 1, 1]])
+    confidence = np.array([[0.9, 0.2, 0.8, 0.7, 0.6, 0.5]])
+    evaluation = hr.evaluate(reference, label, confidence)
+    evaluation.write(tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    table = page[page.index("operating point") :]
+    assert table.index("caught errors") < table.index("</thead>")
+    assert "caught errors: share of the errors that are rejected." in page
+    show_evaluation(evaluation)
+    words = capsys.readouterr().out.split()
+    assert {"caught", "errors"} <= set(words)
 
 
 def test_a_plugin_does_not_stand_in_for_classes_of_others(plugin, tmp_path) -> None:

@@ -84,7 +84,9 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
 def show_evaluation(evaluation: Evaluation, console: Console | None = None) -> None:
     """Print the table of operating points, and the figures that people quote."""
     from hsreject.evaluation.evaluation import summary_lines
+    from hsreject.measures.point import added_measures
 
+    added = added_measures()
     rows = [
         (
             named.name,
@@ -94,10 +96,12 @@ def show_evaluation(evaluation: Evaluation, console: Console | None = None) -> N
             _number(named.point.rejection_quality),
             _number(named.point.threshold),
             _number(named.cost),
+            *(_number(getattr(named.point, name)) for name in added),
         )
         for named in evaluation.points
     ]
-    headings = ("operating point", "rejected", "A", "Q", "phi", "threshold", "cost")
+    labels = (measure.label for measure in added.values())
+    headings = ("operating point", "rejected", "A", "Q", "phi", "threshold", "cost", *labels)
     print_table(headings, rows, console=console)
     say()
     for line in summary_lines(evaluation):

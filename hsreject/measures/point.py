@@ -144,9 +144,9 @@ MEASURES = {
 def add_measure(label: str, meaning: str) -> Callable[[Callable[[Counts[Any]], Any]], None]:
     """Return a decorator that makes a function of the four counts a measure, by its name.
 
-    Operating points have it as an attribute, curves, bands and operating sets as a column, and
-    pictures draw it. It must work for numbers and for arrays; `share` is NaN where the whole
-    is 0. A plugin that defines one adds it again whenever it is loaded.
+    Operating points have it as an attribute, curves, bands and operating sets as a column, tables
+    of operating points list it, and pictures draw it. It must work for numbers and for arrays;
+    `share` is NaN where the whole is 0. A plugin that defines one adds it again whenever it is loaded.
 
     Parameters
     ----------
@@ -183,6 +183,11 @@ def add_measure(label: str, meaning: str) -> Callable[[Callable[[Counts[Any]], A
 
 
 _ADDED: set[str] = set()  # which of the measures are not of this file
+
+
+def added_measures() -> dict[str, Measure]:
+    """Return the measures that plugins have added, by name."""
+    return {name: measure for name, measure in MEASURES.items() if name in _ADDED}
 
 
 def measures_of(counts: Counts[Any]) -> dict[str, Any]:

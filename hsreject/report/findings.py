@@ -21,6 +21,7 @@ from hsreject.io.grid import Grid, crs_name
 from hsreject.io.netcdf import write_dataset
 from hsreject.measures.cost import break_even_cost
 from hsreject.measures.curve import nearest_points
+from hsreject.measures.point import added_measures
 from hsreject.plot.map_displays import ClassMapDisplay, OutcomeMapDisplay, Painted
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.report import figures
@@ -195,6 +196,7 @@ def shown(
         "classes": _classes(evaluation),
         "areas": records(area_table(evaluation)),
         "matrix": evaluation.confusion.values.tolist(),
+        "added": _added(evaluation),
         "goals": goal_costs(evaluation),
         "break_even": break_even_cost(
             point.nonrejected_accuracy,
@@ -203,6 +205,18 @@ def shown(
             nothing.rejected_fraction,
         ),
         "charts": charts,
+    }
+
+
+def _added(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the columns that measures of plugins add to the table of operating points."""
+    added = added_measures()
+    return {
+        "labels": [measure.label for measure in added.values()],
+        "words": " ".join(f"{one.label}: {one.meaning}." for one in added.values()),
+        "rows": [
+            [f"{getattr(named.point, name):.4g}" for name in added] for named in evaluation.points
+        ],
     }
 
 
