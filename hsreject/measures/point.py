@@ -146,7 +146,8 @@ def add_measure(label: str, meaning: str) -> Callable[[Callable[[Counts[Any]], A
 
     Operating points have it as an attribute, curves, bands and operating sets as a column, tables
     of operating points list it, and pictures draw it. It must work for numbers and for arrays;
-    `share` is NaN where the whole is 0. A plugin that defines one adds it again whenever it is loaded.
+    `share` is NaN where the whole is 0. A plugin that defines one adds it again whenever it is
+    loaded.
 
     Parameters
     ----------
