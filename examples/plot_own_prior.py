@@ -38,7 +38,7 @@ class AlongRowsTerm(hr.Term):
         return np.diff(field, axis=-1) * self.has_edge
 
     def adjoint(self, coefficients):
-        ends = np.zeros_like(coefficients[..., :1])  # of the same precision
+        ends = np.zeros((*coefficients.shape[:-1], 1), coefficients.dtype)
         return -np.diff(coefficients * self.has_edge, axis=-1, prepend=ends, append=ends)
 
     def value(self, coefficients):
