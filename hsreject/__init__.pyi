@@ -95,11 +95,14 @@ from .pipeline.run import run as run
 from .pipeline.training import train as train
 from .plugins import load_plugins as load_plugins
 from .rejection.calibration import Calibration as Calibration
+from .rejection.decision import Decision as Decision
+from .rejection.decision import decide as decide
 from .rejection.hierarchical import HierarchicalRejector as HierarchicalRejector
 from .rejection.joint import JointRejector as JointRejector
 from .rejection.novelty import Novelty as Novelty
 from .rejection.pixelwise import PixelwiseRejector as PixelwiseRejector
 from .rejection.ranked import RankedRejector as RankedRejector
+from .rejection.ranking import Ranking as Ranking
 from .rejection.rejector import Rejector as Rejector
 from .rejection.rejector import compare_rejectors as compare_rejectors
 from .rejection.sequential import SequentialRejector as SequentialRejector

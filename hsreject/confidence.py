@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
@@ -85,10 +84,6 @@ class Confidence(ABC):
         array (...)
         """
 
-    def lowest(self, n_categories: int) -> float:
-        """Return a lower bound of the confidences of fields of that many categories."""
-        return 0.0
-
     def __call__(
         self, field: ArrayT, *, probability: xr.DataArray | NDArray[Any] | None = None
     ) -> ArrayT:
@@ -107,7 +102,7 @@ class Confidence(ABC):
         return confidence if isinstance(field, xr.DataArray) else confidence.values
 
 
-def decide(
+def label_and_confidence(
     field: ArrayT,
     confidence: Confidence,
     probability: xr.DataArray | NDArray[Any] | None = None,
@@ -127,7 +122,7 @@ def decide(
 
 def label_map(field: xr.DataArray) -> xr.DataArray:
     """Return the label map (y, x) of a field (category, y, x), with its class table."""
-    return decide(check_dims(field, FIELD_DIMS, name="field"), Maximum())[0]
+    return label_and_confidence(check_dims(field, FIELD_DIMS, name="field"), Maximum())[0]
 
 
 def label_map_of_positions(position: NDArray[np.integer], field: xr.DataArray) -> xr.DataArray:
@@ -353,10 +348,6 @@ class Entropy(Confidence):
     >>> Entropy()(np.array([[1.0, 0.5], [0.0, 0.5]])).round(4)  # (category, pixel)
     array([ 0.    , -0.6931])
     """
-
-    def lowest(self, n_categories: int) -> float:
-        """Return -log K, the confidence of equal categories."""
-        return -math.log(n_categories)
 
     def kernel(self, field: Floats, probability: Any) -> Floats:
         """Return sum_k z_k log z_k, one category at a time."""

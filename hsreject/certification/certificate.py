@@ -22,9 +22,8 @@ from hsreject.certification.sentences import in_percent, sentence
 from hsreject.errors import FileError, InputError
 from hsreject.files import existing, replacing
 from hsreject.io.vectors.spreadsheet import write_csv
-from hsreject.rejection.hierarchical import answer_map
-from hsreject.rejection.rejector import rejection_maps
-from hsreject.schema import LABEL_WITH_REJECTION, REJECTED
+from hsreject.rejection.ranking import Ranking
+from hsreject.schema import LABEL_WITH_REJECTION
 from hsreject.schema.label_maps import map_id
 
 if TYPE_CHECKING:
@@ -481,7 +480,6 @@ class Certificate:
         on_map = schema.as_map(label, name="label")
         confidences, tree = ranking_of(confidence, on_map)
         self.check_map(on_map.shape, map_id(on_map, confidences))
-        coarsest = confidences if tree is None else confidences.isel({schema.LEVEL: -1})
         limits: Any = threshold
         if self.by_class:  # of the answer of each pixel at each level
             limits = np.full((1 if tree is None else tree.n_levels, *on_map.shape), np.inf)
@@ -489,17 +487,9 @@ class Certificate:
             for one in promised:
                 level, below = node_of(one.class_value, tree)
                 limits[level][np.isin(on_map.values, below)] = one.threshold
-            answered = (confidences.values >= limits).any(axis=0)
-            answered |= on_map.values == schema.nodata_label(on_map.dtype)
-            coarsest = coarsest.where(on_map.copy(data=answered), -math.inf)
-            threshold = min((one.threshold or 0.0 for one in promised), default=0.0)
-        attrs = {"certificate": self.statement}
-        maps = rejection_maps(on_map, coarsest, threshold=threshold, attrs=attrs)
+        ranking = Ranking(on_map, confidences, tree=tree)
+        maps = ranking.at(limits, attrs={"certificate": self.statement})
         answer = maps[LABEL_WITH_REJECTION]
-        if tree is not None:
-            kept_pixels = ~maps["rejected"] & (on_map != REJECTED)
-            answer = answer_map(on_map, confidences, limits)
-            answer = answer.where(kept_pixels, answer.dtype.type(REJECTED))
         answer = answer.assign_attrs({schema.ZERO_MEANING: "rejected"})
         return maps.assign({LABEL_WITH_REJECTION: answer})
 

@@ -11,8 +11,7 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.rejection.hierarchical import ANSWER_PROBABILITY
-from hsreject.rejection.rejector import LABEL_PROBABILITY
+from hsreject.rejection.ranking import ANSWER_PROBABILITY, LABEL_PROBABILITY
 from hsreject.schema import CATEGORY, LEVEL, LEVEL_CONFIDENCE, REJECTED, nodata_label
 from hsreject.schema.class_tree import GROUPS_ATTRIBUTE, ClassTree, rows_of
 from hsreject.schema.classes import ClassTable

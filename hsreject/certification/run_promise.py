@@ -14,7 +14,7 @@ import xarray as xr
 from hsreject.certification.certificate import Certificate
 from hsreject.certification.certify import certify
 from hsreject.certification.sentences import sentence
-from hsreject.rejection.rejector import UNKNOWN
+from hsreject.rejection.ranking import UNKNOWN
 from hsreject.schema import (
     LEVEL_CONFIDENCE,
     NO_REFERENCE,

@@ -148,7 +148,7 @@ def train_command(
 def _show_points(model: MapModel) -> None:
     """Print the operating points that people ask for first."""
     from hsreject.mapping.map_model import KEPT_AS_CLASS
-    from hsreject.measures.choosing import Goal
+    from hsreject.measures.choosing import Goal, choose_point
 
     points = model.operating_points
     goals = {"nothing rejected": Goal(fraction=0.0)}
@@ -161,7 +161,8 @@ def _show_points(model: MapModel) -> None:
     }
     rows = []
     for name, goal in goals.items():
-        place = model.rejector.chosen_point(points, goal)
+        cost = model.rejector.coarse_cost
+        place = choose_point(points, **{goal.kind: goal.value}, coarse_cost=cost).index
         shares = [f"{100 * points[column].values[place]:.1f} %" for column in columns.values()]
         rows.append((name, *shares, f"{points['threshold'].values[place]:.4f}"))
     headings = ("test pixels", *columns, "threshold")

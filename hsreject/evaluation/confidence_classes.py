@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hsreject.rejection.rejector import UNKNOWN
+from hsreject.rejection.ranking import UNKNOWN
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import CONFIDENCE_CLASS, attach_classes, nodata_label
 from hsreject.schema.classes import ClassTable

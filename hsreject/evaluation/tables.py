@@ -14,7 +14,7 @@ from hsreject.io.grid import Grid
 from hsreject.io.vectors.spreadsheet import write_csv
 from hsreject.measures.choosing import choose_point
 from hsreject.measures.point import OperatingPoint, share
-from hsreject.rejection.rejector import UNKNOWN
+from hsreject.rejection.ranking import UNKNOWN
 from hsreject.schema import (
     CATEGORY,
     CLASS_NAME,

@@ -18,8 +18,8 @@ from hsreject.io.lookup import on_the_map
 from hsreject.io.maps import Raster
 from hsreject.io.rasters.geotiff import CategoryTable
 from hsreject.io.rasters.raster import raster_info, read_pixels
-from hsreject.rejection.rejector import FLAGS as FLAG_CLASSES
-from hsreject.rejection.rejector import GROUP_FLAG, REJECTED_FLAG, UNKNOWN_FLAG
+from hsreject.rejection.ranking import FLAGS as FLAG_CLASSES
+from hsreject.rejection.ranking import GROUP_FLAG, REJECTED_FLAG, UNKNOWN_FLAG
 from hsreject.schema import (
     CALIBRATED,
     CATEGORY,
@@ -43,7 +43,7 @@ FILLED = "map_filled.tif"
 """What the file is called that lies beside a delivered map."""
 
 PROBABILITY, PERCENT = "label_probability", "probability_percent"  # of a map, of its file
-NO_DATA = 0  # beside the codes of :func:`hsreject.rejection.rejector.flag_map`
+NO_DATA = 0  # beside the codes of ``hsreject.rejection.ranking.FLAGS``
 FLAGS = ("no data", "kept", "rejected", "novel", "group")
 """What the values of `flag` mean."""
 

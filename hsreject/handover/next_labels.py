@@ -23,7 +23,7 @@ from hsreject.handover.regions import Regions
 from hsreject.io.grid import Grid
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_count
-from hsreject.rejection.rejector import REJECTED_FLAG, UNKNOWN_FLAG
+from hsreject.rejection.ranking import REJECTED_FLAG, UNKNOWN_FLAG
 from hsreject.schema import NO_REFERENCE, REJECTED, X, Y, as_map, class_table
 from hsreject.schema.classes import ClassTable
 from hsreject.schema.label_maps import map_id

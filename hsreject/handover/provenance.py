@@ -19,7 +19,7 @@ from hsreject.evaluation.confidence_classes import CONFIDENCE_CLASSES
 from hsreject.files import replacing
 from hsreject.handover.filled_map import PERCENT
 from hsreject.io.grid import Grid, quiet_without_place
-from hsreject.rejection.rejector import FLAGS
+from hsreject.rejection.ranking import FLAGS
 from hsreject.schema import CONFIDENCE_CLASS, NO_REFERENCE_MEANING, class_table
 from hsreject.schema.class_tree import ClassTree
 from hsreject.schema.classes import ClassTable

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from hsreject.errors import DriftWarning, FileError, GuessWarning, InputError
 from hsreject.features.pixels import labelled_samples, samples_of
 from hsreject.progress import ProgressCallback, no_progress
+from hsreject.rejection.decision import Decision, decide_by_points
 from hsreject.rejection.hierarchical import HierarchicalRejector
-from hsreject.rejection.novelty import UNKNOWN_BELOW, Novelty, below_all_others, p_value_of
-from hsreject.schema import BAND, LEVEL, LEVEL_CONFIDENCE, MAP_DIMS, OPERATING_POINT, total_halo
+from hsreject.rejection.novelty import UNKNOWN_BELOW, Novelty, p_value_of
+from hsreject.schema import BAND, LEVEL, MAP_DIMS, OPERATING_POINT, total_halo
 
 if TYPE_CHECKING:
     from hsreject.classify.scene_model import SceneModel
@@ -120,30 +121,33 @@ class MapModel:
         """The calibration as a Dataset over `operating_point`, rejected fraction ascending."""
         return xr.Dataset({name: (OPERATING_POINT, one) for name, one in self.calibration.items()})
 
-    def threshold_for(self, goal: Goal) -> float:
-        """Return the threshold that met an accuracy or a rejection cost on the training scene."""
+    @property
+    def tells_unknown(self) -> bool:
+        """Whether it tells which pixels are like no training pixel."""
+        return self.training_scene is not None and self.rejector.needs_p_value
+
+    def decide(self, goal: Goal) -> Decision:
+        """Return what met an accuracy or a rejection cost on the training scene."""
         if not self.calibration:
             raise InputError(
                 f"The model cannot tell a threshold for {goal.kind}={goal.value:g}: it was trained "
                 "without test pixels. Ask for a fraction or a threshold, or train with fewer "
                 "training pixels."
             )
-        points = self.operating_points
-        return float(points["threshold"].values[self.rejector.chosen_point(points, goal)])
+        cost = self.rejector.coarse_cost
+        return decide_by_points(self.operating_points, goal, coarse_cost=cost)
 
     def tested(
         self, maps: xr.Dataset, test: xr.DataArray, *, progress: ProgressCallback = no_progress
     ) -> MapModel:
         """Return the model with its operating points on test pixels of its `image`."""
         ranking = self.rejector.rank(maps, progress=progress)
-        if self.rejector.needs_p_value:  # as on maps, unknown pixels come below all others
+        if self.tells_unknown:
             image = needed_bands(maps["image"], self.classifier)
             p_value = self.novelty.p_value(image, shift=(0, 0)).values
-            lowest = self.rejector.lowest(len(self.classes))
-            for name in {"confidence", LEVEL_CONFIDENCE} & set(ranking):
-                lowered = below_all_others(ranking[name].values, p_value, lowest=lowest)
-                ranking[name] = ranking[name].copy(data=lowered)
-        curve = self.rejector.points(ranking, test)
+            unknown = ranking.label.copy(data=p_value < UNKNOWN_BELOW)
+            ranking = replace(ranking, unknown=unknown)
+        curve = ranking.points(test)
         if KEPT_AT_LEVEL in curve:  # of which the first, the classes, are all that is asked for
             curve[KEPT_AS_CLASS] = curve[KEPT_AT_LEVEL].isel({LEVEL: 0})
         calibration = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,8 +26,7 @@ from hsreject.mapping.model_file import load_model
 from hsreject.mapping.ranking import MapJob, key_of_work, rank_scene, ranking_dtype
 from hsreject.mapping.reading import Reading
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection.hierarchical import flat_map, levels_as_field
-from hsreject.rejection.rejector import GROUP_FLAG, UNKNOWN_FLAG, flag_map
+from hsreject.rejection.ranking import GROUP_FLAG, UNKNOWN_FLAG, Ranking, levels_as_field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -245,34 +243,29 @@ def _prepare(job: MapJob, open_in: Callable[[Any], xr.DataArray], *, read_once: 
     return backed(replace(job, cube=cube, similarity=similarity))
 
 
-def _finish(job: MapJob, ranking: xr.Dataset, progress: ProgressCallback) -> SceneMap:
+def _finish(job: MapJob, ranking: Ranking, progress: ProgressCallback) -> SceneMap:
     """Reject what is asked for, and count."""
-    model, lowest = job.model, job.lowest
     with dask.config.set(scheduler="threads"):  # light, and reads files of this process
         rejection = rejection_of(job, ranking, progress)
-        if math.isfinite(lowest):
-            # Every threshold rejects unknown pixels but that of a certificate, which may keep some:
-            # its promise is about the pixels that it keeps, no more and no fewer.
-            lowest = min(lowest, rejection.threshold)
-            ranking = ranking.assign(unknown=ranking["confidence"] < lowest)
+        unknown = ranking.unknown
+        if job.certificate and unknown is not None and job.certificate.map_id != ranking.id:
+            # of a map whose unknown pixels were not rejected beforehand: the promise is about the
+            # pixels that it keeps, no more and no fewer
+            kept_pixels = ranking.coarsest >= rejection.threshold
+            ranking = replace(ranking, unknown=unknown & ~kept_pixels)
         attrs = {rejection.asked: rejection.value, "threshold_source": rejection.source}
-        maps = model.rejector.maps_at(ranking, rejection.threshold, attrs=attrs)
+        if job.flat:
+            ranking = ranking.flat()
+        maps = ranking.at(rejection.threshold, attrs=attrs)
         if not maps.attrs["n_pixels"]:
             raise InputError(
                 "No pixel of the scene has data in every band that the model needs, so there is "
                 "nothing to map. Check its nodata value, and mark bands without data as bad."
             )
-        if job.flat and model.tree is not None:
-            # a class is kept where the class itself reaches the threshold: its confidence decides
-            confidence = ranking[schema.LEVEL_CONFIDENCE].isel({schema.LEVEL: 0}, drop=True)
-            confidence = confidence.drop_attrs(deep=False).assign_attrs(maps["confidence"].attrs)
-            answer = flat_map(maps[schema.LABEL_WITH_REJECTION])
-            maps = maps.assign(confidence=confidence, rejected=answer == schema.REJECTED)
-            maps = maps.assign({schema.LABEL_WITH_REJECTION: answer})
-            ranking = ranking.drop_vars(schema.LEVEL_CONFIDENCE)
-        maps["flag"] = flag_map(maps)
-        more = ("second", *FIELD_FILES)
-        maps = maps.assign({name: ranking[name] for name in more if name in ranking})
+        more = {"second": ranking.second, "probability": ranking.probability}
+        if ranking.tree is not None:
+            more[schema.LEVEL_CONFIDENCE] = ranking.confidence
+        maps = maps.assign({name: one for name, one in more.items() if one is not None})
         if rejection.assumption:
             maps.attrs["assumption"] = rejection.assumption
             for name in FILES:

@@ -20,21 +20,11 @@ from hsreject.errors import InputError
 from hsreject.measures.choosing import ACCURACY, FRACTION, MAX_ERROR, THRESHOLD, Goal
 from hsreject.measures.point import COUNTS
 from hsreject.registry import check_keys
+from hsreject.rejection.decision import FEWEST_KEPT, Decision, decide
 from hsreject.rejection.novelty import UNKNOWN_BELOW
-from hsreject.rejection.rejector import UNKNOWN_FLAG
-from hsreject.rejection.thresholds import threshold_for_fraction
-from hsreject.schema import (
-    BAND,
-    LEVEL_CONFIDENCE,
-    MAP_DIMS,
-    REJECTION_COST,
-    X,
-    Y,
-    class_table,
-    nodata_label,
-)
+from hsreject.rejection.ranking import UNIT, UNKNOWN_FLAG, Ranking
+from hsreject.schema import BAND, REJECTION_COST, X, Y, class_table
 from hsreject.schema.class_tree import ClassTree, rows_of
-from hsreject.schema.label_maps import map_id
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -127,7 +117,7 @@ def backed(job: MapJob) -> MapJob:
         return replace(job, sample=points)
     if not job.goal.needs_reference:
         return job
-    job.model.threshold_for(job.goal)  # raises if it has none
+    _check_reached(job.model.decide(job.goal), job.goal)
     if job.similarity is not None and job.similarity.is_training_scene:
         return replace(job, reading=replace(job.reading, assume_alike=False))
     if not job.reading.assume_alike:
@@ -141,47 +131,56 @@ def backed(job: MapJob) -> MapJob:
     return job
 
 
-def rejection_of(job: MapJob, ranking: xr.Dataset, progress: ProgressCallback) -> Rejection:
-    """Return the threshold of a map with these labels and confidences, and its source."""
+def rejection_of(job: MapJob, ranking: Ranking, progress: ProgressCallback) -> Rejection:
+    """Return the threshold of a map with this ranking, and where it comes from in words."""
     kind, value = job.goal.kind, job.goal.value
-    lowest = job.lowest  # confidences below are those of unknown pixels: they are rejected anyway
     if job.certificate is not None:
-        confidence = ranking.get(LEVEL_CONFIDENCE, ranking["confidence"])
-        label = ranking["label"]
-        job.certificate.check_map(label.shape, map_id(label, confidence))
+        identity = ranking.id
+        if identity != job.certificate.map_id:  # it may have ranked unknown pixels, too
+            identity = replace(ranking, unknown=None).id
+        job.certificate.check_map(ranking.label.shape, identity)
         source = f"certified. {job.certificate.statement}"
         return Rejection(CERTIFICATE, value, job.certificate.applicable_threshold, source)
-    if kind == THRESHOLD:
-        return Rejection(kind, value, max(value, lowest), "given")
-    if kind == FRACTION:
-        confidence = ranking["confidence"].where(ranking["confidence"] >= lowest)
-        threshold = threshold_for_fraction(confidence, value, progress=progress).value
-        source = "the confidence at that rank among the pixels of this scene"
-        source += " that are not unknown" if np.isfinite(lowest) else ""
-        return Rejection(kind, value, threshold, source)
     source = {
+        THRESHOLD: "given",
+        FRACTION: "the confidence at that rank among the pixels of this scene",
         ACCURACY: f"the smallest rejection that kept an accuracy of {value:g}",
         REJECTION_COST: f"the cheapest if a rejected pixel costs {value:g} of a wrong one",
     }[kind]
+    if not job.goal.needs_reference:
+        source += (
+            " that are not unknown" if kind == FRACTION and ranking.unknown is not None else ""
+        )
+        threshold = decide(ranking, job.goal, progress=progress).threshold
+        return Rejection(kind, value, threshold, source)
     if job.sample is not None:
         points = job.sample.select(job.sample.labelled)
-        rows, columns = (xr.DataArray(place, dims=X) for place in (points.row, points.column))
-        looked_at = ranking.drop_vars(MAP_DIMS, errors="ignore").isel({Y: rows, X: columns})
-        # a map of one row, looked up block by block: the whole map may be larger than the memory
-        as_map = looked_at.expand_dims(Y).transpose(..., *MAP_DIMS).compute()
-        labels = as_map["label"].values
-        n_points = int(np.count_nonzero(labels != nodata_label(labels.dtype)))
+        places = {Y: points.row, X: points.column}
+        units = {dim: xr.DataArray(place, dims=UNIT) for dim, place in places.items()}
+        # looked up block by block: the whole map may be larger than the memory
+        looked_at = ranking.isel(**units).load()
+        n_points = int(looked_at.has_data.sum())
         if not n_points:
             raise InputError("No labelled point of the sample lies on a pixel with data.")
-        curve = job.model.rejector.points(as_map, points.reference[None])
-        threshold = curve["threshold"].values[job.model.rejector.chosen_point(curve, job.goal)]
+        cost = job.model.rejector.coarse_cost
+        decision = decide(looked_at, job.goal, points.reference, coarse_cost=cost)
+        _check_reached(decision, job.goal)
         source += f", on {n_points} sampled pixels of this scene"
-        return Rejection(kind, value, max(float(threshold), lowest), source)
-    threshold = job.model.threshold_for(job.goal)
+        return Rejection(kind, value, decision.threshold, source)
+    threshold = job.model.decide(job.goal).threshold
     n_points = sum(job.model.calibration[count][0] for count in COUNTS)  # of any threshold
     source += f", on {n_points:.0f} test pixels of the training scene ('{job.model.title}')"
-    assumption = ASSUMPTION if job.reading.assume_alike else ""
-    return Rejection(kind, value, max(threshold, lowest), source, assumption)
+    return Rejection(kind, value, threshold, source, ASSUMPTION if job.reading.assume_alike else "")
+
+
+def _check_reached(decision: Decision, goal: Goal) -> None:
+    if not decision.reached and decision.point is not None:
+        highest = decision.point.nonrejected_accuracy
+        raise InputError(
+            f"No threshold keeps an accuracy of {goal.value:g}: the highest is {highest:.4g}, on "
+            f"at least {FEWEST_KEPT} of the pixels that it is measured on, or all of them. Ask for "
+            "less, or for a fraction."
+        )
 
 
 @dataclass(frozen=True)

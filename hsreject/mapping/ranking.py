@@ -28,7 +28,8 @@ from hsreject.mapping.blocks import Blocks
 from hsreject.mapping.map_model import MapModel, Similarity, needed_bands
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.rejection.evidence import Evidence
-from hsreject.rejection.novelty import below_all_others
+from hsreject.rejection.novelty import UNKNOWN_BELOW
+from hsreject.rejection.ranking import UNKNOWN, Ranking
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,13 +48,13 @@ def ranking_dtype(model: MapModel, *, probabilities: bool = False) -> np.dtype[A
     """Return what is known of a pixel before anything is rejected: a confidence per level."""
     label = schema.label_dtype(max(model.classes.values))
     n_levels = 1 if model.tree is None else model.tree.n_levels
-    fields: list[Any] = [
-        ("label", label),
-        ("second", label),
-        ("confidence", np.float32, (n_levels,)),
-        ("probability", np.float32, (len(model.classes),)),
-    ]
-    return np.dtype(fields if probabilities else fields[:-1])
+    fields: list[Any] = [("label", label), ("second", label)]
+    if model.tells_unknown:
+        fields.append((UNKNOWN, np.bool_))
+    fields.append(("confidence", np.float32, (n_levels,)))
+    if probabilities:
+        fields.append(("probability", np.float32, (len(model.classes),)))
+    return np.dtype(fields)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,19 +74,12 @@ class MapJob:
     similarity: Similarity | None = None  # to the training scene, where the model remembers that
     n_finished: int = 0  # finished blocks, when stopped work is continued
 
-    @property
-    def lowest(self) -> float:
-        """The confidence below which pixels are unknown; minus infinity without novelty."""
-        counts = self.similarity is not None and self.model.rejector.needs_p_value
-        return self.model.rejector.lowest(len(self.model.classes)) if counts else -np.inf
 
+def rank_scene(job: MapJob, folder: Path | None, progress: ProgressCallback) -> Ranking:
+    """Return the ranking of a scene, with the second choice and, if asked for, probabilities.
 
-def rank_scene(job: MapJob, folder: Path | None, progress: ProgressCallback) -> xr.Dataset:
-    """Return `label`, `confidence` and `second` choice (y, x) of a scene.
-
-    Where answers may be coarser there is `level_confidence` (level, y, x), and `probability` where
-    the record of a pixel holds it. Unknown pixels have confidences below all others. Finished
-    blocks are kept in `folder`; without one, all are in memory.
+    Finished blocks are kept in `folder`, and read when they are needed; without one, all are in
+    memory.
 
     The probabilities of the whole scene are one lazy array, so every pixel is read and classified
     once. It is cut into blocks that overlap by the halo, which is trimmed away in the end.
@@ -99,7 +93,7 @@ def rank_scene(job: MapJob, folder: Path | None, progress: ProgressCallback) -> 
         matched = matched.assign_coords({schema.WAVELENGTH: (schema.BAND, bands.wavelength)})
     probability = _probability(model.classifier, matched, blocks)
     layers = [probability]
-    if job.similarity is not None and np.isfinite(job.lowest):
+    if job.similarity is not None and model.tells_unknown:
         needed = needed_bands(matched, model.classifier)
         p_value = model.novelty.p_value(needed, shift=job.similarity.shift)
         layers.append(p_value.expand_dims(schema.BAND))
@@ -111,7 +105,6 @@ def rank_scene(job: MapJob, folder: Path | None, progress: ProgressCallback) -> 
         _ranked,
         rejector=model.rejector,
         classes=model.classes,
-        lowest=job.lowest,
         record=job.record,
     )
     if model.halo is None:  # one block, whose priors see the image itself
@@ -132,7 +125,7 @@ def rank_scene(job: MapJob, folder: Path | None, progress: ProgressCallback) -> 
     ranking = _on_grid(ranked, probability, model)
     if folder is None:  # in the memory of the process that computed it
         return ranking.load()
-    return ranking.load(scheduler="threads") if ranking.nbytes <= READ_AT_ONCE else ranking
+    return ranking.load(scheduler="threads") if ranked.nbytes <= READ_AT_ONCE else ranking
 
 
 def _probability(classifier: SceneModel, matched: xr.DataArray, blocks: Blocks) -> xr.DataArray:
@@ -167,7 +160,6 @@ def _ranked(
     *,
     rejector: RankedRejector,
     classes: ClassTable,
-    lowest: float,
     record: np.dtype[Any],
     image: xr.DataArray | None = None,
     progress: ProgressCallback = no_progress,
@@ -176,7 +168,7 @@ def _ranked(
 
     The layers are probabilities, p-values where novelty counts, and what guides priors.
     """
-    has_novelty = np.isfinite(lowest)
+    has_novelty = UNKNOWN in (record.names or ())
     values, p_value, guide = np.split(layers, [len(classes), len(classes) + has_novelty])
     probability = np.moveaxis(values, 0, -1)
     ranked = np.empty(values.shape[1:], record)
@@ -185,6 +177,8 @@ def _ranked(
     if not np.isfinite(values).all(axis=0).any():
         ranked["label"] = ranked["second"] = schema.nodata_label(record["label"])
         ranked["confidence"] = np.nan
+        if has_novelty:
+            ranked[UNKNOWN] = False
         return ranked
     field = xr.DataArray(
         values, dims=schema.FIELD_DIMS, coords={schema.CATEGORY: list(classes.values)}
@@ -195,32 +189,35 @@ def _ranked(
     label, answers = rejector.label_and_confidence(evidence, progress)
     confidence = np.asarray(answers.values)
     if has_novelty:
-        confidence = below_all_others(confidence, p_value[0], lowest=lowest)
+        ranked[UNKNOWN] = p_value[0] < UNKNOWN_BELOW
     ranked["label"] = label.values
     ranked["second"] = second_choice(label.values, probability, np.array(classes.values))
     ranked["confidence"] = np.moveaxis(confidence.reshape(-1, *ranked.shape), 0, -1)
     return ranked
 
 
-def _on_grid(ranked: Any, probability: xr.DataArray, model: MapModel) -> xr.Dataset:
-    """Return the maps of records (y, x), on the grid of the probabilities."""
+def _on_grid(ranked: Any, probability: xr.DataArray, model: MapModel) -> Ranking:
+    """Return the ranking of records (y, x), on the grid of the probabilities."""
     tree, classes = model.tree, model.classes.to_attrs()
-    attrs = classes if tree is None else tree.to_attrs()
-    label_attrs = {**attrs, **classes, "_FillValue": schema.nodata_label(ranked.dtype["label"])}
-    maps: dict[str, Any] = {
-        "label": (schema.MAP_DIMS, ranked["label"], label_attrs),
-        "second": (schema.MAP_DIMS, ranked["second"], label_attrs),
-        "confidence": (schema.MAP_DIMS, ranked["confidence"][..., -1]),
-    }
-    if tree is not None:
-        levels = xr.Variable((*schema.MAP_DIMS, schema.LEVEL), ranked["confidence"], attrs)
-        maps[schema.LEVEL_CONFIDENCE] = levels.transpose(*schema.LEVEL_DIMS)
     place = probability.isel({schema.CATEGORY: 0}, drop=True).coords
-    ranking = xr.Dataset(maps, coords=place)
+    attrs = {**(classes if tree is None else tree.to_attrs()), **classes}
+    attrs["_FillValue"] = schema.nodata_label(ranked.dtype["label"])
+
+    def layer(name: str, *along: str, **attrs: object) -> xr.DataArray:
+        dims = (*schema.MAP_DIMS, *along)
+        return xr.DataArray(ranked[name], place, dims, attrs=attrs).transpose(*along, ...)
+
+    field = None
     if "probability" in ranked.dtype.names:
-        field = xr.Variable((*schema.MAP_DIMS, schema.CATEGORY), ranked["probability"])
-        ranking["probability"] = probability.copy(data=field.transpose(*schema.FIELD_DIMS).data)
-    return ranking
+        field = probability.copy(data=layer("probability", schema.CATEGORY).data)
+    return Ranking(
+        layer("label", **attrs),
+        layer("confidence", schema.LEVEL),
+        layer(UNKNOWN) if UNKNOWN in ranked.dtype.names else None,
+        tree=tree,
+        second=layer("second", **attrs),
+        probability=field,
+    )
 
 
 def key_of_work(*parts: object) -> str:

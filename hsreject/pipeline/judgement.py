@@ -21,8 +21,7 @@ from hsreject.measures.uncertainty import square_blocks
 from hsreject.pipeline.config import config_text
 from hsreject.pipeline.plan import PLACE_ALONE
 from hsreject.pipeline.stages import Outcome, System
-from hsreject.rejection.hierarchical import credited_label, node_codes
-from hsreject.rejection.rejector import UNKNOWN
+from hsreject.rejection.ranking import UNKNOWN, credited_label, node_codes
 from hsreject.report.findings import statement
 from hsreject.report.page import percent, templates
 from hsreject.schema import (

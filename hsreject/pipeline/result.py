@@ -32,8 +32,7 @@ from hsreject.pipeline.config import config_text, scene_name
 from hsreject.pipeline.run_report import run_report, versions
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.progress import ProgressCallback
-from hsreject.rejection.hierarchical import flat_map, levels_as_field
-from hsreject.rejection.rejector import UNKNOWN
+from hsreject.rejection.ranking import UNKNOWN, flat_map, levels_as_field
 from hsreject.schema import (
     BAND,
     CANDIDATE,
@@ -121,9 +120,9 @@ def _maps_of_rejectors(judgement: Judgement) -> dict[str, xr.DataArray]:
     pieces = [system.delivery.maps.drop_attrs(deep=False) for system in systems]
     stack = xr.concat(pieces, dim=along, combine_attrs="drop_conflicts")
     for system in systems:  # its table holds the classes of all others, and the groups
-        if LEVEL_CONFIDENCE in system.swept:
+        if system.ranking.tree is not None:
             stack[LABEL_WITH_REJECTION].attrs = system.delivery.maps[LABEL_WITH_REJECTION].attrs
-    meaning = [one.swept["confidence"].attrs["long_name"] for one in systems]
+    meaning = [one.ranking.meaning for one in systems]
     return {
         **{str(name): stack[name] for name in stack.data_vars},
         "confidence_meaning": xr.DataArray(meaning, coords={REJECTOR: along}),
@@ -243,8 +242,8 @@ def write_outputs(
         if probabilities:
             write_map(tree.to_dataset()["probability"], work / "maps" / "probabilities.tif")
         for name, system in judgement.outcome.systems.items():
-            if LEVEL_CONFIDENCE in system.swept:
-                levels = levels_as_field(system.swept[LEVEL_CONFIDENCE])
+            if system.ranking.tree is not None:
+                levels = levels_as_field(system.ranking.confidence)
                 write_map(levels, work / "maps" / f"{LEVEL_CONFIDENCE}_{name}.tif")
         progress("writing", 1, 3)
         write_tree(tree, work / "result.nc")

@@ -18,16 +18,13 @@ from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.plot.map_displays import ClassMapDisplay
 from hsreject.plot.promise_displays import CertificateDisplay
 from hsreject.plot.style import COLUMN_WIDTH, new_row
-from hsreject.rejection.rejector import UNKNOWN
 from hsreject.report import findings
 from hsreject.report.explorer import write_explorer
 from hsreject.report.figures import Pictures
 from hsreject.report.page import Picture, number, records
 from hsreject.schema import (
     AT_FRACTION,
-    LEVEL_CONFIDENCE,
     NO_REFERENCE,
-    OPERATING_POINT,
     POLYGON,
     SEED,
     SYSTEM,
@@ -153,12 +150,9 @@ def _write_explorer(judgement: Judgement, folder: Path) -> Path | None:
             shared["group"] = split["test"].copy(data=polygon_numbers(split["test"]))
     systems = {}
     for name in sorted(outcome.plan.rejectors, key=lambda name: name != main):
-        swept = outcome.systems[name].swept
-        varies = OPERATING_POINT in swept["label"].dims
-        shown = ["label", "rejected" if varies else "confidence"]
-        shown += [more for more in (LEVEL_CONFIDENCE, UNKNOWN) if more in swept and not varies]
-        swept = swept[shown].assign(shared).drop_vars(POLYGON, errors="ignore")
-        systems[name] = swept.assign_attrs(threshold=delivery.threshold)
+        maps = outcome.systems[name].ranking.to_dataset().assign(shared)
+        maps = maps.drop_vars(POLYGON, errors="ignore")
+        systems[name] = maps.assign_attrs(threshold=delivery.threshold)
     is_certified = _is_promised(judgement) and np.isfinite(delivery.threshold)
     try:
         return write_explorer(

@@ -37,6 +37,7 @@ from hsreject.pipeline.tuning import tune
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import Novelty, Rejector
 from hsreject.rejection.evidence import P_VALUE, TOKEN
+from hsreject.rejection.ranking import Ranking, Stack
 from hsreject.schema import (
     CALIBRATED,
     CANDIDATE,
@@ -203,7 +204,7 @@ class Stages:
                 maps = xr.Dataset({"probability": probability.compute(), "image": self.cube})
                 if ranking.needs_p_value:
                     maps[P_VALUE] = Novelty().fit_p_value(self.cube, others)
-                ranked = ranking.rank(maps)
+                ranked = ranking.rank(maps).to_dataset()
                 if not result:
                     result = xr.zeros_like(ranked.drop_attrs(deep=False))
                 for name in result:
@@ -247,20 +248,22 @@ def _key(before: Stage, *options: object) -> str | None:
 class System:
     """A row of the tables: what a rejector offers, and the map that is taken of it."""
 
-    swept: xr.Dataset  # operating points on the test pixels, with their maps
+    points: xr.Dataset  # operating points on the test pixels
+    ranking: Ranking  # what they are points of
     delivery: Delivery
     calibration_error: float  # of the probability of its labels; NaN where it has none
 
     @property
     def has_threshold(self) -> bool:
         """Whether one threshold makes all its maps."""
-        return OPERATING_POINT not in self.swept["label"].dims
+        return not isinstance(self.ranking, Stack)
 
-    @property
-    def points(self) -> xr.Dataset:
-        """The operating points without their maps."""
-        columns = [n for n, array in self.swept.items() if array.dims == (OPERATING_POINT,)]
-        return self.swept[columns].drop_attrs(deep=False)
+    @classmethod
+    def of(cls, sweep: xr.Dataset, goal: Goal, error: float = np.nan, **how: Any) -> System:
+        """Return the system of a sweep, and the map that a goal asks for (`deliver`)."""
+        columns = [n for n, array in sweep.items() if array.dims == (OPERATING_POINT,)]
+        points, ranking = sweep[columns].drop_attrs(deep=False), Ranking.of(sweep)
+        return cls(points, ranking, deliver(ranking, goal, **how), error)
 
 
 @dataclass(frozen=True)
@@ -377,23 +380,23 @@ def _system(
     rejector, goal, test = mapped.plan.rejectors[name], mapped.plan.goal, split.data["test"]
     evidence = mapped.evidence(rejector)
     fraction = goal.value if goal.kind == FRACTION else None
-    swept = stages.reject(name, rejector, evidence, test, fraction=fraction)
-    delivery = deliver(
-        swept.data,
-        goal,
-        test=test,
-        calibration=split.data.get("calibration"),
-        certified=certified,
-        coarse_cost=getattr(rejector, "coarse_cost", 0.0),
-    )
+    sweep = stages.reject(name, rejector, evidence, test, fraction=fraction).data
     probability = evidence.data.get("label_probability")
     if not rejector.needs_context:
         probability = evidence.data["probability"].max(CATEGORY)
     error = np.nan
     if probability is not None and rejector.has_threshold:  # else labels change with the rejection
-        used, correct = reference_pixels(swept.data["label"], test)
+        used, correct = reference_pixels(sweep["label"], test)
         error = expected_calibration_error(correct, probability.values[used])
-    return System(swept.data, delivery, error)
+    return System.of(
+        sweep,
+        goal,
+        error,
+        test=test,
+        calibration=split.data.get("calibration"),
+        certified=certified,
+        coarse_cost=rejector.coarse_cost,
+    )
 
 
 def _without_test(
@@ -409,15 +412,16 @@ def _without_test(
     plan = mapped.plan
     name, rejector = plan.delivered, plan.ranking
     plan = replace(plan, rejectors={name: rejector})
-    swept = stages.reject(name, rejector, mapped.evidence(rejector), train, fraction=None)
-    accuracy, goal, calibration, left_out_maps = NOT_ESTIMATED, plan.goal, None, None
+    sweep = stages.reject(name, rejector, mapped.evidence(rejector), train, fraction=None).data
+    accuracy, goal, calibration, seen = NOT_ESTIMATED, plan.goal, None, None
     if has_two_polygons(train):
-        left_out_maps = stages.leave_out(plan, split).data
-        accuracy = left_out_accuracy(train, left_out_maps["label"], polygon_numbers(train))
-        calibration = train.where(left_out_maps["label"].values != NO_REFERENCE, NO_REFERENCE)
+        seen = Ranking.of(stages.leave_out(plan, split).data)
+        accuracy = left_out_accuracy(train, seen.label, polygon_numbers(train))
+        calibration = train.where(seen.label.values != NO_REFERENCE, NO_REFERENCE)
     elif goal.needs_reference:
         goal = Goal(fraction=0.1)
-    delivery = deliver(swept.data, goal, test=train, calibration=calibration, seen=left_out_maps)
-    delivery = replace(delivery, reached=delivery.reached and goal is plan.goal)
-    system = System(swept.data, delivery, np.nan)
+    system = System.of(sweep, goal, test=train, calibration=calibration, seen=seen)
+    if goal is not plan.goal:
+        decision = replace(system.delivery.decision, reached=False)
+        system = replace(system, delivery=replace(system.delivery, decision=decision))
     return replace(mapped, plan=plan), {name: system}, accuracy

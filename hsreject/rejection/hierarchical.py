@@ -13,11 +13,10 @@ from hsreject import schema
 from hsreject.confidence import TieBrokenMaximum, label_map_of_positions
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
-from hsreject.measures.choosing import FRACTION
 from hsreject.registry import check_number
 from hsreject.rejection.ranked import FieldRanking
-from hsreject.rejection.rejector import RANK, check_context, check_novelty
-from hsreject.schema import LABEL_WITH_REJECTION, LEVEL, LEVEL_CONFIDENCE, REJECTED
+from hsreject.rejection.ranking import ANSWER_PROBABILITY, RANK
+from hsreject.rejection.rejector import check_context, check_novelty
 from hsreject.schema.class_tree import GROUPS_ATTRIBUTE, ClassTree, Group, groups_of, rows_of
 from hsreject.schema.classes import ClassTable
 
@@ -26,10 +25,6 @@ if TYPE_CHECKING:
 
     from hsreject.progress import ProgressCallback
     from hsreject.rejection.evidence import Evidence
-
-
-ANSWER_PROBABILITY = "probability of the answer"
-"""What the confidences of all levels are, as `long_name`, where probabilities are calibrated."""
 
 
 @dataclass(frozen=True)
@@ -122,43 +117,14 @@ class HierarchicalRejector(FieldRanking):
             values = (values + weight * evidence.probability.values) / (1 + weight)
         position, sums = path_sums(values, tree.over[:, columns])
         label = label_map_of_positions(position, field)
-        calibrated = self.context is None and evidence.probability.attrs.get(schema.CALIBRATED)
-        attrs = {"long_name": ANSWER_PROBABILITY if calibrated else RANK, **tree.to_attrs()}
+        attrs = tree.to_attrs()
         label.attrs[GROUPS_ATTRIBUTE] = attrs[GROUPS_ATTRIBUTE]  # files of labels keep the groups
         return label, xr.DataArray(sums, dims=schema.LEVEL_DIMS, coords=label.coords, attrs=attrs)
 
-    def maps_at(
-        self, ranking: xr.Dataset, threshold: float, *, attrs: Mapping[str, Any]
-    ) -> xr.Dataset:
-        """Return the maps at a threshold; `label_with_rejection` holds codes of nodes.
-
-        Where several thresholds reject the same pixels, the lowest has the finest answers: a wanted
-        fraction takes that.
-        """
-        if FRACTION in attrs:
-            threshold = finest_threshold(ranking, threshold)
-        maps = super().maps_at(ranking, threshold, attrs=attrs)
-        answer = answer_map(ranking["label"], ranking[LEVEL_CONFIDENCE], threshold)
-        rejected = answer.dtype.type(REJECTED)
-        return maps.assign({LABEL_WITH_REJECTION: answer.where(~maps["rejected"], rejected)})
-
-
-def finest_threshold(ranking: xr.Dataset, threshold: float) -> float:
-    """Return the lowest threshold that rejects the same pixels: its answers are the finest."""
-    if not np.isfinite(threshold):
-        return threshold
-    levels, coarsest = ranking[LEVEL_CONFIDENCE], ranking["confidence"]
-    # Thresholds above the most confident rejected pixel and up to this one reject the same pixels.
-    # Answers change only at confidences, so the least confidence in that range gives the finest.
-    rejected_up_to = coarsest.where(coarsest < threshold).max().fillna(-np.inf).item()
-    return float(levels.where(levels > rejected_up_to).min().fillna(np.inf).item())
-
-
-def levels_as_field(levels: xr.DataArray) -> xr.DataArray:
-    """Return confidences (level, y, x) as a field that files take: one band per level."""
-    names = ClassTable.from_names(ClassTree.of(levels).level_names[:-1])
-    field = levels.drop_attrs(deep=False).rename({LEVEL: schema.CATEGORY})
-    return schema.attach_classes(field.assign_coords({schema.CATEGORY: list(names.values)}), names)
+    def meaning(self, evidence: Evidence) -> str:
+        """Return that calibrated probabilities are those of the answers."""
+        calibrated = self.context is None and evidence.probability.attrs.get(schema.CALIBRATED)
+        return ANSWER_PROBABILITY if calibrated else RANK
 
 
 def path_sums(
@@ -192,81 +158,3 @@ def path_sums(
         for sums, place in zip(levels, places, strict=True)
     ]
     return np.where(has_data, position, len(field)), np.where(has_data, along, np.nan)
-
-
-def answer_map(
-    label: xr.DataArray,
-    confidence: xr.DataArray,
-    threshold: float | NDArray[np.float64],
-) -> xr.DataArray:
-    """Return the codes of the answers (y, x) at a threshold, 0 where nothing reaches it.
-
-    `label` and `confidence` (level, y, x) are those of a ranking. Each pixel, and each of its
-    levels, may have its own threshold. The map that is returned carries the table of all nodes, and
-    the groups; it is lazy where labels and confidences are.
-    """
-    tree = ClassTree.of(confidence)
-    dtype = schema.label_dtype(max(tree.table.values))
-
-    def answers(label: NDArray[Any], levels: NDArray[Any], limit: NDArray[Any]) -> NDArray[Any]:
-        # how many levels come before the first that reaches its limit; where limits differ by
-        # level, a coarser one may fail its own again, which must not count
-        below = np.logical_and.accumulate(levels < limit, axis=-1)
-        return node_codes(label, tree, below.sum(axis=-1))
-
-    # as precise as the confidences, as where these are compared with a plain number
-    limits = np.asarray(threshold, dtype=confidence.dtype)
-    limits = limits.reshape(-1, *limits.shape[-2:])  # one for all levels, or one for each
-    limit = xr.Variable(("limit", *schema.MAP_DIMS[: limits.ndim - 1]), limits)
-    answer: xr.DataArray = xr.apply_ufunc(
-        answers,
-        label.variable,
-        confidence.variable,
-        limit,
-        input_core_dims=[[], [LEVEL], ["limit"]],
-        dask="parallelized",
-        output_dtypes=[dtype],
-        dask_gufunc_kwargs={"allow_rechunk": True},
-    )
-    attrs = {**label.attrs, **tree.to_attrs(), "_FillValue": schema.nodata_label(dtype)}
-    return label.copy(data=answer.data).assign_attrs(attrs).rename(LABEL_WITH_REJECTION)
-
-
-def flat_map(answer: xr.DataArray) -> xr.DataArray:
-    """Return a map of answers in which groups are rejected: for readers that know no groups."""
-    tree = ClassTree.of(answer)
-    groups = tree.table.values[len(tree.classes) :]
-    flat = answer.where(~answer.isin(groups), answer.dtype.type(REJECTED))
-    flat.attrs = {**answer.attrs, **tree.classes.to_attrs()}
-    del flat.attrs[GROUPS_ATTRIBUTE]
-    return flat
-
-
-def node_codes(
-    label: NDArray[Any], tree: ClassTree, level: int | NDArray[Any] | None = None
-) -> NDArray[Any]:
-    """Return the codes of the nodes over labels at a level, the coarsest unless it is given.
-
-    Beyond the coarsest level lies "rejected"; of labels that the tree lacks it is that of no data.
-    """
-    dtype = schema.label_dtype(max(tree.table.values))
-    codes = np.full((tree.n_levels + 1, len(tree.classes) + 1), REJECTED, dtype=dtype)
-    codes[:-1, :-1] = np.array(tree.table.values)[tree.over]
-    codes[:, -1] = schema.nodata_label(dtype)
-    return np.asarray(codes[-2 if level is None else level, rows_of(tree.classes, label)])
-
-
-def credited_label(maps: xr.Dataset, reference: xr.DataArray) -> xr.DataArray:
-    """Return labels that are right exactly where the answers are, for measures of classes.
-
-    Where the reference lies below the answer it takes the place of the label; of a rejected pixel
-    the coarsest answer counts. Of maps without groups these are the labels themselves.
-    """
-    label, answer = maps["label"], maps[LABEL_WITH_REJECTION]
-    tree = ClassTree.from_attrs(answer.attrs)
-    if tree is None:
-        return label
-    coarsest = node_codes(label.values, tree)
-    code = np.where(answer.values == REJECTED, coarsest, answer.values)
-    right = tree.holds(code, reference.values)
-    return label.copy(data=np.where(right, reference.values, label.values).astype(label.dtype))

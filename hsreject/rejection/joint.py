@@ -12,12 +12,9 @@ import xarray as xr
 
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
-from hsreject.measures.choosing import ACCURACY, FRACTION, Goal, choose_point
-from hsreject.measures.curve import curve_of_points
-from hsreject.measures.point import operating_point
+from hsreject.measures.choosing import ACCURACY, FRACTION, Goal
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_count, check_number
-from hsreject.rejection.calibration import needed_calibration
 from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.joint_problem import JointProblem
 from hsreject.rejection.joint_search import (
@@ -26,19 +23,15 @@ from hsreject.rejection.joint_search import (
     search_fraction,
     sweep_fractions,
 )
+from hsreject.rejection.ranking import Stack
 from hsreject.rejection.rejector import (
     FAILURE_PROBABILITY,
-    RANK,
-    UNKNOWN,
     Rejector,
     check_context,
     check_novelty,
     default_context,
-    rejection_maps,
-    with_failure_probability,
-    with_overall_accuracy,
 )
-from hsreject.schema import MAP_DIMS, OPERATING_POINT, REJECTION_COST, reference_pixels
+from hsreject.schema import OPERATING_POINT, REJECTION_COST, reference_pixels
 from hsreject.threads import usable_cores
 
 if TYPE_CHECKING:
@@ -158,66 +151,64 @@ class JointRejector(Rejector):
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
         *,
         fraction: float | None = None,
-        failure_probability: float | None = None,
+        threshold: float | None = None,
         accuracy: float | None = None,
         rejection_cost: float | None = None,
+        failure_probability: float | None = None,
         calibration: Calibration | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
         """Return the maps of one rejection (see :meth:`hsreject.Rejector.reject`).
 
-        `failure_probability` is the paper's parameter itself, in [0, 1).
+        `failure_probability` is the paper's parameter itself, in [0, 1). It has no `threshold`.
         """
         wishes = {FRACTION: fraction, ACCURACY: accuracy, REJECTION_COST: rejection_cost}
-        if failure_probability is not None and all(wish is None for wish in wishes.values()):
+        if failure_probability is not None:
             q = check_number(FAILURE_PROBABILITY, failure_probability, least=0, below=1)
+            if any(wish is not None for wish in wishes.values()):
+                Goal.one_of({**wishes, FAILURE_PROBABILITY: q})  # raises: there are two
             problem = self._problem(maps)
-            return self._maps(problem, JointPoint(q, problem.solve(q, progress=progress)))
-        goal = Goal.one_of({**wishes, FAILURE_PROBABILITY: failure_probability})
-        problem = self._problem(maps)
-        if goal.kind == FRACTION:
-            candidate = self._search(problem, goal.value, progress)
-            return self._maps(problem, candidate, fraction=goal.value)
-        pixels, wish = needed_calibration(calibration, goal.kind), {goal.kind: goal.value}
-        points, candidates = self._points(
-            problem, pixels.labels, progress, name="calibration labels"
+            found = JointPoint(q, problem.solve(q, progress=progress))
+            return _stack(problem, [found]).at(0, attrs={"rejector": repr(self)})
+        return super().reject(
+            maps,
+            **wishes,
+            threshold=threshold,
+            calibration=calibration,
+            progress=progress,
         )
-        candidate = candidates[choose_point(points, **wish).index]
-        return self._maps(problem, candidate, **wish)
 
-    def sweep(
+    def rank(
         self,
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
-        reference: xr.DataArray | NDArray[Any],
         *,
         fraction: float | None = None,
+        reference: xr.DataArray | NDArray[Any] | None = None,
         progress: ProgressCallback = no_progress,
-    ) -> xr.Dataset:
-        """Return the operating points with their maps (see :meth:`hsreject.Rejector.sweep`).
+    ) -> Stack:
+        """Return the maps of a sweep (see :meth:`hsreject.Rejector.rank`).
 
-        Points are placed where the rejected fraction of the reference pixels changes. The first has
-        nothing rejected, the last everything; one more is searched for a `fraction`. Beside the
-        variables of every rejector there is `failure_probability`; `overall_accuracy` differs from
-        point to point.
+        They are placed where the rejected fraction of the reference pixels changes, without a
+        reference that of all pixels. The first rejects nothing, the last everything; one more is
+        searched for a `fraction`.
         """
         problem = self._problem(maps)
-        points, candidates = self._points(problem, reference, progress, fraction=fraction)
-        label = xr.concat(
-            [problem.label(candidate.solution) for candidate in candidates], dim=OPERATING_POINT
+        if fraction is not None and reference is None:
+            return _stack(problem, [self._search(problem, fraction, progress)])
+        # without rejection every pixel with data has a label, so these are all that can be measured
+        used = problem.has_data
+        if reference is not None:
+            used, _ = reference_pixels(problem.label(problem.solve(0.0)), reference)
+        n_workers = self.n_workers or usable_cores()
+        sweep = sweep_fractions(
+            problem, used, n_points=self.n_points, n_workers=n_workers, progress=progress
         )
-        confidence = np.stack([candidate.solution.confidence for candidate in candidates])
-        # 0, where the field itself decides; infinity at the end of the scale, which rejects
-        # everything
-        threshold = np.reshape([candidate.threshold for candidate in candidates], (-1, 1, 1))
-        rejected = (confidence < threshold) & problem.has_data
-        swept = points.assign(
-            label=label,
-            confidence=(label.dims, confidence, {"long_name": RANK}),
-            rejected=(label.dims, rejected),
-        ).assign_attrs(n_solves=problem.n_solves)
-        if problem.unknown is None:
-            return swept
-        return swept.assign({UNKNOWN: (MAP_DIMS, problem.unknown)})
+        candidates = [*sweep, everything_rejected(problem)]
+        if fraction is not None:
+            near = self._search(problem, fraction, progress)
+            if all(near.failure_probability != one.failure_probability for one in candidates):
+                candidates.append(near)
+        return _stack(problem, candidates)
 
     def _problem(self, maps: xr.Dataset | xr.DataArray | NDArray[Any]) -> JointProblem:
         return JointProblem(
@@ -228,61 +219,29 @@ class JointRejector(Rejector):
             store=None if self.store is None else Path(self.store),
         )
 
-    def _points(
-        self,
-        problem: JointProblem,
-        reference: xr.DataArray | NDArray[Any],
-        progress: ProgressCallback,
-        *,
-        name: str = "reference",
-        fraction: float | None = None,
-    ) -> tuple[xr.Dataset, list[JointPoint]]:
-        """Return the operating points of a sweep on reference pixels, and the solve behind each.
-
-        They are in ascending order of the rejected fraction, then of the accurate pixels kept.
-        """
-        # without rejection every pixel with data has a label, so these are all that can be measured
-        used, _ = reference_pixels(problem.label(problem.solve(0.0)), reference, name=name)
-        n_workers = self.n_workers or usable_cores()
-        sweep = sweep_fractions(
-            problem, used, n_points=self.n_points, n_workers=n_workers, progress=progress
-        )
-        candidates = [*sweep, everything_rejected(problem)]
-        if fraction is not None:
-            near = self._search(problem, fraction, progress)
-            if all(near.failure_probability != one.failure_probability for one in candidates):
-                candidates.append(near)
-        rows = []
-        for candidate in candidates:
-            _, correct = reference_pixels(problem.label(candidate.solution), reference, name=name)
-            rejected = candidate.solution.confidence[used] < candidate.threshold
-            rows.append((operating_point(correct, rejected), candidate))
-        # By what is rejected, not by failure probability: solves end within a tolerance, so a
-        # larger probability may reject a pixel less.
-        rows.sort(key=lambda row: (row[0].rejected_fraction, row[0].accurate_kept))
-        points, candidates = [point for point, _ in rows], [candidate for _, candidate in rows]
-        curve = with_overall_accuracy(curve_of_points(points))
-        scale = [candidate.failure_probability for candidate in candidates]
-        return with_failure_probability(curve, scale), candidates
-
     def _search(
         self, problem: JointProblem, fraction: float, progress: ProgressCallback
     ) -> JointPoint:
         return search_fraction(problem, fraction, fraction_tol=self.fraction_tol, progress=progress)
 
-    def _maps(self, problem: JointProblem, candidate: JointPoint, **wish: float) -> xr.Dataset:
-        """Return the maps of one solve, with what was asked for and reached in their attributes."""
-        label = problem.label(candidate.solution)
-        attrs: dict[str, Any] = {"rejector": repr(self), **wish}
-        if candidate.reachable is not None:
-            attrs |= {"reachable_fractions": list(candidate.reachable), "search": candidate.ended}
-        attrs |= {FAILURE_PROBABILITY: candidate.failure_probability, "n_solves": problem.n_solves}
-        confidence = xr.DataArray(
-            candidate.solution.confidence, dims=MAP_DIMS, coords=label.coords, name="confidence"
-        )
-        unknown = None
-        if problem.unknown is not None:
-            unknown = confidence.copy(data=problem.unknown).rename("unknown")
-        return rejection_maps(
-            label, confidence, threshold=candidate.threshold, unknown=unknown, attrs=attrs
-        )
+
+def _stack(problem: JointProblem, candidates: list[JointPoint]) -> Stack:
+    """Return the maps of solves, with what was reached in their attributes."""
+    label = xr.concat([problem.label(one.solution) for one in candidates], dim=OPERATING_POINT)
+    confidence = np.stack([one.solution.confidence for one in candidates])
+    # 0, where the field itself decides; infinity at the end of the scale, which rejects everything
+    threshold = np.reshape([one.threshold for one in candidates], (-1, 1, 1))
+    facts = []
+    for one in candidates:
+        found: dict[str, Any] = {"threshold": one.threshold}
+        if one.reachable is not None:
+            found |= {"reachable_fractions": list(one.reachable), "search": one.ended}
+        of_problem = {FAILURE_PROBABILITY: one.failure_probability, "n_solves": problem.n_solves}
+        facts.append(found | of_problem)
+    return Stack(
+        label,
+        label.copy(data=confidence).drop_attrs(deep=False).rename("confidence"),
+        None if problem.unknown is None else label[0].copy(data=problem.unknown).drop_attrs(),
+        rejected=label.copy(data=(confidence < threshold) & problem.has_data).drop_attrs(),
+        facts=facts,
+    )

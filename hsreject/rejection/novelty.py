@@ -346,15 +346,13 @@ def p_value_of(score: Any, *, n_tests: int = 2) -> Any:
     return np.clip(share, _LEAST_P_VALUE, 1).astype(np.float32)
 
 
-def lowered_by_novelty(
-    confidence: NDArray[Any], p_value: NDArray[Any], *, lowest: float
-) -> NDArray[Any]:
+def lowered_by_novelty(confidence: NDArray[Any], p_value: NDArray[Any]) -> NDArray[Any]:
     """Return confidences (y, x), lowered to that of a smaller rank where pixels are novel.
 
     Of a pixel with the rank r in [0, 1] among all pixels the doubt 1 - r grows to
-    (1 - r) max(1, 0.1 / p)^0.2; it gets the confidence that pixels of that doubt have, or one
-    between the least of the scene and `lowest`. All others keep theirs, and so its meaning.
-    NaN stays NaN.
+    (1 - r) max(1, 0.1 / p)^0.2; it gets the confidence that pixels of that doubt have or, beyond a
+    doubt of 1, one below the least of the scene, by up to their range. All others keep theirs, and
+    so its meaning. NaN stays NaN.
 
     Multiplying the rank itself by p / 0.05 instead recognised left-out classes of Indian Pines less
     well than the confidence alone: even a little novelty makes a rank near 1 fall below many
@@ -366,27 +364,16 @@ def lowered_by_novelty(
         return confidence
     last = max(ordered.size - 1, 1)
     # Equal confidences share the mean of their ranks. Beyond a doubt of 1 there is no rank left:
-    # such pixels lie between `lowest` and the least confidence, the lower the more doubt there is.
+    # such pixels lie below the least confidence, the lower the more doubt there is.
     ends = (np.searchsorted(ordered, confidence[novel], side) for side in ("left", "right"))
     doubt = (1 - (sum(ends) - 1) / 2 / last) * (NOVEL_BELOW / p_value[novel]) ** _STEEPNESS
     inside = np.interp((1 - doubt) * last, np.arange(ordered.size), ordered)
-    below = lowest + (ordered[0] - lowest) / np.maximum(doubt, 1)
+    below = ordered[0] - (np.ptp(ordered) or 1.0) * (1 - 1 / np.maximum(doubt, 1))
     lowered = confidence.copy()
     lowered[novel] = np.where(
         np.isnan(confidence[novel]), np.nan, np.where(doubt > 1, below, inside)
     )
     return lowered
-
-
-def below_all_others(
-    confidence: NDArray[Any], p_value: NDArray[Any], *, lowest: float
-) -> NDArray[Any]:
-    """Return confidences, those of unknown pixels below `lowest`, the lower the smaller p is.
-
-    So a threshold that is not below `lowest` rejects them, whatever else it rejects.
-    """
-    unknown = lowest - 1 + p_value / (2 * UNKNOWN_BELOW)
-    return np.where(p_value < UNKNOWN_BELOW, unknown, confidence).astype(confidence.dtype)
 
 
 def known_weight(p_value: NDArray[Any]) -> NDArray[Any]:

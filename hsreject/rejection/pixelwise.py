@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hsreject.confidence import Maximum, TieBrokenMaximum, named_confidence
 from hsreject.rejection.ranked import FieldRejector
-from hsreject.rejection.rejector import LABEL_PROBABILITY, RANK
+from hsreject.rejection.ranking import LABEL_PROBABILITY, RANK
 from hsreject.schema import CALIBRATED
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -11,26 +10,15 @@ import numpy as np
 import xarray as xr
 
 from hsreject import schema
-from hsreject.confidence import Confidence, decide, named_confidence
+from hsreject.confidence import Confidence, label_and_confidence, named_confidence
 from hsreject.context.problem import valid_probability_pixels
 from hsreject.errors import InputError
-from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD, Goal, choose_point
-from hsreject.measures.curve import rejection_curve
-from hsreject.measures.levels import level_curve
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection.calibration import Calibration, needed_calibration
 from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.novelty import UNKNOWN_BELOW, lowered_by_novelty
-from hsreject.rejection.rejector import (
-    RANK,
-    Rejector,
-    check_novelty,
-    rejection_maps,
-    with_overall_accuracy,
-)
-from hsreject.rejection.thresholds import threshold_for_fraction
-from hsreject.schema import CATEGORY, LEVEL_CONFIDENCE, MAP_DIMS
-from hsreject.schema.class_tree import ClassTree
+from hsreject.rejection.ranking import RANK, Ranking
+from hsreject.rejection.rejector import Rejector, check_novelty
+from hsreject.schema import CATEGORY, MAP_DIMS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +30,7 @@ class RankedRejector(Rejector):
     """A rejector with one label map and one confidence: one sort gives every operating point.
 
     Subclasses implement :meth:`label_and_confidence`. Pixels with a confidence below a threshold
-    are rejected; the threshold is given, or follows from what the user wants.
+    are rejected; the threshold is given, or follows from what the user wants (`decide`).
 
     See Also
     --------
@@ -70,7 +58,6 @@ class RankedRejector(Rejector):
     """
 
     has_threshold: ClassVar[bool] = True
-    coarse_cost: float = 0.0
 
     @property
     def halo(self) -> int | None:
@@ -84,13 +71,6 @@ class RankedRejector(Rejector):
     def bytes_per_class(self) -> int:
         """Bytes per pixel and class that ranking a block takes, probabilities included."""
         return 24
-
-    def lowest(self, n_classes: int) -> float:
-        """Return a lower bound of the confidences for that many classes.
-
-        A trained model gives unknown pixels of another scene a confidence below it.
-        """
-        return 0.0
 
     def guide(self, image: xr.DataArray) -> xr.DataArray | None:
         """Return what the rejector takes from the image of a whole scene, (layer, y, x), or None.
@@ -120,13 +100,14 @@ class RankedRejector(Rejector):
         self,
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
         *,
+        fraction: float | None = None,
+        reference: xr.DataArray | NDArray[Any] | None = None,
         progress: ProgressCallback = no_progress,
-    ) -> xr.Dataset:
-        """Return `label` and `confidence` (y, x): all that every rejection follows from.
+    ) -> Ranking:
+        """Return label and confidence of every pixel: all that every rejection follows from.
 
-        With p-values in the maps, and a rejector that looks at them, there is `unknown` (y, x).
-        Where answers may be coarser, `confidence` is that of the coarsest, below which a pixel is
-        rejected, and there is `level_confidence` (level, y, x).
+        With p-values in the maps, and a rejector that looks at them, it has what is `unknown`.
+        `fraction` and `reference` change nothing here: thresholds reach all that there is.
         """
         evidence = Evidence.of(maps)
         label, confidence = self.label_and_confidence(evidence, progress)
@@ -135,112 +116,16 @@ class RankedRejector(Rejector):
         values = np.asarray(schema.check_dims(confidence, dims, name="confidence").values)
         has_data = label.values != schema.nodata_label(label.dtype)
         values = np.where(has_data, values, values.dtype.type(np.nan))
-        coarsest = values if dims == MAP_DIMS else values[-1]
-        _check_ranking(has_data, coarsest, evidence)
+        _check_ranking(has_data, values if dims == MAP_DIMS else values[-1], evidence)
         unknown = None
         if self.needs_p_value and evidence.novelty is not None:
-            unknown = (evidence.novelty < UNKNOWN_BELOW) & has_data
-            # before all others: a threshold, a curve and a slider then reject them first, too
-            values[..., unknown] = self.lowest(evidence.probability.sizes[CATEGORY])
-        attrs = {"long_name": self.meaning(evidence)}
-        ranking = xr.Dataset(
-            {"label": label.variable, "confidence": (MAP_DIMS, coarsest, attrs)},
-            coords=label.coords,
-        )
-        if dims == schema.LEVEL_DIMS:
-            ranking[LEVEL_CONFIDENCE] = dims, values, confidence.attrs
-        if unknown is not None:
-            ranking["unknown"] = MAP_DIMS, unknown
-        return ranking
+            unknown = label.copy(data=evidence.novelty < UNKNOWN_BELOW)
+        levels = xr.DataArray(values, label.coords, dims, attrs=confidence.attrs)
+        return Ranking(label, levels, unknown, meaning=self.meaning(evidence))
 
     def meaning(self, evidence: Evidence) -> str:
         """Return what the confidence is: a rank, unless the rejector knows that it is more."""
         return RANK
-
-    def reject(
-        self,
-        maps: xr.Dataset | xr.DataArray | NDArray[Any],
-        *,
-        fraction: float | None = None,
-        threshold: float | None = None,
-        accuracy: float | None = None,
-        rejection_cost: float | None = None,
-        calibration: Calibration | None = None,
-        progress: ProgressCallback = no_progress,
-    ) -> xr.Dataset:
-        """Return the maps of one rejection (see :meth:`hsreject.Rejector.reject`).
-
-        `threshold` rejects the pixels with a confidence below it. Unknown pixels are rejected
-        in addition to what is asked for: a `fraction` is one of the others.
-        """
-        goal = Goal.one_of(
-            {
-                FRACTION: fraction,
-                THRESHOLD: threshold,
-                ACCURACY: accuracy,
-                schema.REJECTION_COST: rejection_cost,
-            }
-        )
-        # before the solve: a forgotten calibration should not take a solve to notice
-        pixels = needed_calibration(calibration, goal.kind) if goal.needs_reference else None
-        ranking = self.rank(maps, progress=progress)
-        attrs: dict[str, Any] = {"rejector": repr(self), goal.kind: goal.value}
-        if goal.kind == FRACTION:
-            confidence = ranking["confidence"].values
-            if "unknown" in ranking:
-                confidence = confidence[~ranking["unknown"].values]
-            nearest = threshold_for_fraction(confidence, goal.value)
-            smallest_kept = nearest.value
-            attrs["reachable_fractions"] = [nearest.reachable_below, nearest.reachable_above]
-        elif pixels is not None:
-            points = self.points(ranking, pixels.labels, name="calibration labels")
-            smallest_kept = points["threshold"].values[self.chosen_point(points, goal)].item()
-        else:
-            smallest_kept = goal.value
-        return self.maps_at(ranking, smallest_kept, attrs=attrs)
-
-    @staticmethod
-    def points(
-        ranking: xr.Dataset, reference: xr.DataArray | NDArray[Any], *, name: str = "reference"
-    ) -> xr.Dataset:
-        """Return the operating points of a ranking, with levels or without, on reference pixels."""
-        label, levels = ranking["label"], ranking.get(LEVEL_CONFIDENCE)
-        used, correct = schema.reference_pixels(label, reference, name=name)
-        if levels is None:
-            curve = rejection_curve(correct, ranking["confidence"].values[used])
-        else:
-            truth, tree = schema.reference_labels(reference, name=name)[used], ClassTree.of(levels)
-            curve = level_curve(label.values[used], levels.values[:, used], truth, tree)
-        return with_overall_accuracy(curve)
-
-    def chosen_point(self, points: xr.Dataset, goal: Goal) -> int:
-        """Return the place of the operating point that meets an accuracy or a rejection cost."""
-        wish = {goal.kind: goal.value}
-        return choose_point(points, **wish, coarse_cost=self.coarse_cost).index
-
-    def maps_at(
-        self, ranking: xr.Dataset, threshold: float, *, attrs: Mapping[str, Any]
-    ) -> xr.Dataset:
-        """Return the maps of a ranking at a threshold."""
-        return rejection_maps(
-            ranking["label"],
-            ranking["confidence"],
-            threshold=threshold,
-            unknown=ranking.get("unknown"),
-            attrs=attrs,
-        )
-
-    def sweep(
-        self,
-        maps: xr.Dataset | xr.DataArray | NDArray[Any],
-        reference: xr.DataArray | NDArray[Any],
-        *,
-        fraction: float | None = None,
-        progress: ProgressCallback = no_progress,
-    ) -> xr.Dataset:
-        """Return every operating point that a threshold reaches, with `label` and `confidence`."""
-        ranking = self.rank(maps, progress=progress)
-        return self.points(ranking, reference).assign(ranking)
 
 
 def _check_ranking(
@@ -343,19 +228,16 @@ class FieldRejector(FieldRanking):
         named_confidence(self.confidence)  # raises if there is no such confidence
         check_novelty(self.novelty)
 
-    def lowest(self, n_classes: int) -> float:
-        """Return what the confidence says."""
-        return named_confidence(self.confidence).lowest(n_classes)
-
     def label_and_confidence(
         self, evidence: Evidence, progress: ProgressCallback
     ) -> tuple[xr.DataArray, xr.DataArray]:
         """Return the class with the largest value of the field, and its confidence."""
         field = self.field_of(evidence, progress)
-        label, confidence = decide(field, named_confidence(self.confidence), evidence.probability)
+        label, confidence = label_and_confidence(
+            field, named_confidence(self.confidence), evidence.probability
+        )
         if not self.novelty or evidence.novelty is None:
             return label, confidence
         confidence = confidence.compute()
-        lowest = self.lowest(evidence.probability.sizes[CATEGORY])
-        lowered = lowered_by_novelty(confidence.values, evidence.novelty, lowest=lowest)
+        lowered = lowered_by_novelty(confidence.values, evidence.novelty)
         return label, confidence.copy(data=lowered)

@@ -1,8 +1,8 @@
-"""The contract of a rejector, what users may ask of one, its maps, and how several compare."""
+"""The contract of a rejector, what users may ask of one, and how several compare."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,32 +13,29 @@ from hsreject import schema
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
-from hsreject.measures.curve import counts_of, curve_of_points
-from hsreject.measures.point import operating_point
+from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD, Goal
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.schema import OPERATING_POINT, REJECTED, REJECTOR
-from hsreject.schema.class_tree import GROUPS_ATTRIBUTE
-from hsreject.schema.classes import ClassTable
+from hsreject.rejection.calibration import Calibration, needed_calibration
+from hsreject.rejection.decision import Decision, decide
+from hsreject.rejection.ranking import Ranking, Stack
+from hsreject.schema import OPERATING_POINT, REJECTION_COST, REJECTOR
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from hsreject.rejection.calibration import Calibration
 
-
-class Rejector(ABC):
+class Rejector:
     """What decides which pixels of a map get no label.
 
     A rejector keeps the pixels of the largest confidence and rejects the others; equal confidences
     are kept or rejected together. Users say what they want: a rejected fraction, an accuracy of the
     kept pixels or a cost of a rejection. The last two need calibration pixels.
 
-    Most rejectors threshold a confidence: they derive from
-    :class:`hsreject.RankedRejector`, which needs one method. Only a rejector whose
-    labels change with the rejected fraction, like :class:`hsreject.JointRejector`,
-    implements this class itself: `reject`, and `sweep` if it knows its operating points. One line
-    in ``hsreject/rejection/__init__.py`` makes a rejector available by name and enrols it in the
-    property tests.
+    A rejector defines how it ranks, and everything else follows. Most threshold a confidence: they
+    derive from :class:`hsreject.RankedRejector`, which needs one method. Only a rejector whose
+    labels change with the rejected fraction, like :class:`hsreject.JointRejector`, defines `rank`
+    itself: its maps are a stack. One line in ``hsreject/rejection/__init__.py`` makes a rejector
+    available by name and enrols it in the property tests.
 
     Attributes
     ----------
@@ -48,6 +45,8 @@ class Rejector(ABC):
         Whether it is one threshold on a confidence, which can be carried to another scene.
     answers_coarser : bool
         Whether it may answer with a group of classes, which its `groups` list.
+    coarse_cost : float
+        What a right answer costs if it is a group, as a share of a rejection.
     indifferent_options : tuple of str
         Its options that do not change a result, such as a number of workers.
     needs_p_value : bool
@@ -67,28 +66,23 @@ class Rejector(ABC):
 
     >>> import numpy as np
     >>> from hsreject import Rejector
-    >>> from hsreject.errors import InputError
     >>> from hsreject.progress import no_progress
-    >>> from hsreject import Goal
-    >>> from hsreject.rejection.rejector import rejection_maps
+    >>> from hsreject.rejection.ranking import Stack
     >>> import hsreject as hr
     >>> class MajorityRejector(Rejector):
     ...     '''Rejects by probability, then lets the kept pixels of each row vote.'''
     ...
-    ...     def reject(self, maps, *, fraction=None, accuracy=None, rejection_cost=None,
-    ...                calibration=None, progress=no_progress):
-    ...         goal = hr.Goal.one_of({"fraction": fraction, "accuracy": accuracy,
-    ...                                "rejection_cost": rejection_cost})
-    ...         if goal.kind != "fraction":
-    ...             raise InputError(f"A majority cannot be asked for {goal.kind}.")
-    ...         pixelwise = hr.PixelwiseRejector().reject(maps, fraction=goal.value)
-    ...         label = pixelwise.label.copy(deep=True)
-    ...         for labels, kept in zip(label.values, ~pixelwise.rejected.values):
-    ...             if kept.any():
-    ...                 labels[kept] = np.bincount(labels[kept]).argmax()
-    ...         return rejection_maps(label, pixelwise.confidence,
-    ...                               threshold=pixelwise.threshold,
-    ...                               attrs={goal.kind: goal.value})
+    ...     def rank(self, maps, *, fraction=None, reference=None, progress=no_progress):
+    ...         ranking = hr.PixelwiseRejector().rank(maps)
+    ...         planes = []
+    ...         for share in (0, 0.25, 0.5, 0.75, 1):
+    ...             plane = ranking.at(hr.decide(ranking, hr.Goal(fraction=share)).threshold)
+    ...             label = plane.label.copy(deep=True)
+    ...             for labels, kept in zip(label.values, ~plane.rejected.values):
+    ...                 if kept.any():
+    ...                     labels[kept] = np.bincount(labels[kept]).argmax()
+    ...             planes.append(plane.assign(label=label))
+    ...         return Stack.of_maps(planes)
     >>> probability = np.array([[[0.9, 0.8, 0.3, 0.4]], [[0.1, 0.2, 0.7, 0.6]]])
     >>> maps = MajorityRejector().reject(probability, fraction=0.25)
     >>> points = MajorityRejector().operating_points(probability, np.array([[1, 1, 1, 2]]))
@@ -98,6 +92,7 @@ class Rejector(ABC):
 
     has_threshold: ClassVar[bool] = False
     answers_coarser: ClassVar[bool] = False
+    coarse_cost: float = 0.0
     indifferent_options: ClassVar[tuple[str, ...]] = ()
     context: SegSALSA | None = None
 
@@ -111,12 +106,39 @@ class Rejector(ABC):
         """Whether it has an option `novelty` that is on."""
         return bool(getattr(self, "novelty", False))
 
-    @abstractmethod
+    def rank(
+        self,
+        maps: xr.Dataset | xr.DataArray | NDArray[Any],
+        *,
+        fraction: float | None = None,
+        reference: xr.DataArray | NDArray[Any] | None = None,
+        progress: ProgressCallback = no_progress,
+    ) -> Ranking:
+        """Return the ranking that every rejection follows from, or a stack of maps.
+
+        Parameters
+        ----------
+        maps, progress
+            As for :meth:`reject`.
+        fraction : float in [0, 1], optional
+            Of a stack: a share of rejected pixels that one of the maps must come near.
+        reference : DataArray or array of int (y, x), optional
+            Of a stack: pixels on which its maps should differ. Without one, and with a fraction,
+            the map of that fraction is all that is asked for.
+        """
+        if type(self).reject is Rejector.reject:
+            raise NotImplementedError(f"{type(self).__name__} must define rank.")
+        # of one that only rejects
+        every = np.linspace(0, 1, 21 if reference is not None or fraction is None else 0)
+        every = np.union1d(every, [] if fraction is None else [fraction])
+        return Stack.of_maps([self.reject(maps, fraction=one, progress=progress) for one in every])
+
     def reject(
         self,
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
         *,
         fraction: float | None = None,
+        threshold: float | None = None,
         accuracy: float | None = None,
         rejection_cost: float | None = None,
         calibration: Calibration | None = None,
@@ -133,10 +155,14 @@ class Rejector(ABC):
             with novelty what is unknown; and `image` (band, y, x), which a context whose priors
             look at the image needs.
         fraction : float in [0, 1], optional
-            Wanted share of rejected pixels; the nearest share that can be reached is taken.
+            Wanted share of rejected pixels, of those that are not unknown; the nearest share that
+            can be reached is taken.
+        threshold : float, optional
+            The smallest confidence to keep, of a rejector that has a threshold.
         accuracy : float in [0, 1], optional
             Wanted share of right labels among the kept pixels, as measured on the calibration
-            pixels; the smallest rejected fraction that reaches it is taken.
+            pixels, of which 30 are kept at least, or all there are; the smallest rejected fraction
+            that reaches it is taken.
         rejection_cost : float in [0, 1], optional
             Cost of a rejected pixel, a misclassified one being 1; the operating point that is
             cheapest on the calibration pixels is taken.
@@ -148,12 +174,30 @@ class Rejector(ABC):
         Returns
         -------
         Dataset
-            `label`, `confidence`, `rejected` and `label_with_rejection` (y, x). Its attributes say
-            what was reached: `rejected_fraction` of the `n_pixels` with data, `threshold` (the
-            smallest confidence kept) and, for a wanted fraction, `reachable_fractions`: the nearest
-            ones below and above it that are known. With a `p_value` there is `unknown` (y, x), all
-            of it rejected, and the attribute `unknown_fraction`.
+            `label`, `confidence`, `rejected`, `label_with_rejection` and `flag` (y, x). Its
+            attributes say what was reached: `rejected_fraction` of the `n_pixels` with data,
+            `threshold` (the smallest confidence kept) and, for a wanted fraction,
+            `reachable_fractions`: the nearest ones below and above it that are known. With a
+            `p_value` there is `unknown` (y, x), all of it rejected, and the attribute
+            `unknown_fraction`.
         """
+        wishes = {FRACTION: fraction, ACCURACY: accuracy, REJECTION_COST: rejection_cost}
+        if self.has_threshold:
+            wishes = {FRACTION: fraction, THRESHOLD: threshold, **wishes}
+        elif threshold is not None:
+            raise InputError(
+                f"{type(self).__name__} has no threshold. Ask for one of {', '.join(wishes)}."
+            )
+        goal = Goal.one_of(wishes)
+        # before the solve: a forgotten calibration should not take a solve to notice
+        labels = needed_calibration(calibration, goal.kind).labels if goal.needs_reference else None
+        ranking = self.rank(maps, fraction=fraction, reference=labels, progress=progress)
+        decision = decide(ranking, goal, labels, coarse_cost=self.coarse_cost)
+        attrs: dict[str, Any] = {"rejector": repr(self), goal.kind: goal.value}
+        if decision.reachable is not None:
+            attrs["reachable_fractions"] = list(decision.reachable)
+        _check_reached(decision, goal)
+        return ranking.at(decision.threshold, attrs=attrs)
 
     def operating_points(
         self,
@@ -209,25 +253,31 @@ class Rejector(ABC):
             threshold makes all points these are (y, x); else they are (operating_point, y, x), and
             so is `rejected`.
         """
-        fractions = np.union1d(_SWEPT, [] if fraction is None else [fraction])
-        rows = []
-        for share in fractions:
-            plane = self.reject(maps, fraction=share, progress=progress)
-            used, correct = schema.reference_pixels(plane["label"], reference)
-            rows.append((operating_point(correct, plane["rejected"].values[used]), plane))
-        rows.sort(key=lambda row: (row[0].rejected_fraction, row[0].accurate_kept))
-        points, planes = zip(*rows, strict=True)
-        stack = xr.concat([plane.drop_attrs(deep=False) for plane in planes], dim=OPERATING_POINT)
-        curve = with_overall_accuracy(curve_of_points(points))
-        return curve.assign(stack[["label", "confidence", "rejected"]])
+        ranking = self.rank(maps, fraction=fraction, reference=reference, progress=progress)
+        points, ranked = ranking.points(reference), ranking.to_dataset()
+        if isinstance(ranking, Stack):  # its maps in the order of the points
+            places = points["threshold"].values.astype(int)
+            points["threshold"].values[:] = np.nan
+            ranked = ranked.isel({OPERATING_POINT: places})
+            if all(FAILURE_PROBABILITY in one for one in ranking.facts):
+                scale = [ranking.facts[place][FAILURE_PROBABILITY] for place in places]
+                points = with_failure_probability(points, scale)
+        return points.assign(ranked)
 
 
-_SWEPT = np.linspace(0, 1, 21)
-"""Shares of the scene that a rejector is asked for where it does not say what it offers."""
+def _check_reached(decision: Decision, goal: Goal) -> None:
+    if not decision.reached and decision.point is not None:
+        highest = decision.point.nonrejected_accuracy
+        n_kept = decision.point.accurate_kept + decision.point.misclassified_kept
+        raise InputError(
+            f"No operating point keeps an accuracy of {goal.value:g}: the highest on the "
+            f"calibration pixels is {math.floor(1e8 * highest) / 1e8:.8g}, of {n_kept} pixels "
+            "(at least 30, or all there are). Ask for less, or improve the classifier or "
+            "confidence."
+        )
+
 
 FAILURE_PROBABILITY = "failure_probability"
-UNKNOWN = "unknown"
-"""Map of the pixels that are like no training pixel, all of them rejected."""
 
 
 def default_context() -> SegSALSA:
@@ -248,82 +298,6 @@ def check_novelty(novelty: object) -> None:
     """Raise unless it says whether novelty counts."""
     if not isinstance(novelty, bool):
         raise InputError(f"novelty must be true or false (got {novelty!r}).")
-
-
-RANK = "confidence (a rank)"
-LABEL_PROBABILITY = "probability of the label"
-"""What a confidence is, as `long_name`: most only rank pixels."""
-
-
-def rejection_maps(
-    label: xr.DataArray,
-    confidence: xr.DataArray,
-    *,
-    threshold: float,
-    unknown: xr.DataArray | None = None,
-    attrs: Mapping[str, Any],
-) -> xr.Dataset:
-    """Return what `reject` returns, given label and confidence (y, x) and the smallest one kept.
-
-    Pixels that are `unknown` (y, x) are rejected as well. `attrs` say more of the rejection as a
-    whole than `threshold`, `rejected_fraction` (of the pixels with data), `unknown_fraction` and
-    `n_pixels`, which are added.
-    """
-    has_data = label != schema.nodata_label(label.dtype)
-    rejected = (confidence < threshold) & has_data
-    n_pixels = int(has_data.sum())
-    shares, layers = {}, {}
-    if unknown is not None:
-        rejected |= unknown
-        layers[UNKNOWN] = unknown
-        shares["unknown_fraction"] = int(unknown.sum()) / max(n_pixels, 1)
-    with_rejection = label.where(~rejected, label.dtype.type(REJECTED))
-    return xr.Dataset(
-        {
-            "label": label,
-            "confidence": confidence.assign_attrs({"long_name": RANK} | confidence.attrs),
-            "rejected": rejected,
-            "label_with_rejection": with_rejection.assign_attrs(label.attrs),
-            **layers,
-        },
-        attrs={
-            **attrs,
-            "threshold": float(threshold),
-            "rejected_fraction": int(rejected.sum()) / max(n_pixels, 1),
-            "n_pixels": n_pixels,
-            **shares,
-        },
-    )
-
-
-KEPT_FLAG, REJECTED_FLAG, UNKNOWN_FLAG, GROUP_FLAG = 1, 2, 3, 4
-FLAGS = ClassTable.from_names(
-    ("kept", "rejected", "unknown", "group"), colors=("#4d9221", "#bdbdbd", "#762a83", "#b8e186")
-)
-"""Why a pixel has a label or none: kept, rejected for its confidence, like no training pixel, or
-answered with a group of classes."""
-
-
-def flag_map(maps: xr.Dataset) -> xr.DataArray:
-    """Return the codes of `FLAGS` (y, x) of the maps of a rejection, 255 where there is no data."""
-    label, answer, rejected = maps["label"], maps["label_with_rejection"], maps["rejected"]
-    flag = rejected.astype(np.uint8) + np.uint8(KEPT_FLAG)
-    if UNKNOWN in maps:
-        flag = flag.where(~maps[UNKNOWN], np.uint8(UNKNOWN_FLAG))
-    table = FLAGS.subset((KEPT_FLAG, REJECTED_FLAG, UNKNOWN_FLAG))
-    if GROUPS_ATTRIBUTE in answer.attrs:
-        flag, table = flag.where(rejected | (answer == label), np.uint8(GROUP_FLAG)), FLAGS
-    missing = np.uint8(schema.nodata_label(np.uint8))
-    flag = flag.where(label != schema.nodata_label(label.dtype), missing).rename("flag")
-    attrs = {"long_name": "why a pixel has a label or none", "_FillValue": int(missing)}
-    return schema.attach_classes(flag.assign_attrs(attrs), table)
-
-
-def with_overall_accuracy(curve: xr.Dataset) -> xr.Dataset:
-    """Return a curve with a column `overall_accuracy`, which may differ from point to point."""
-    accuracy = counts_of(curve).overall_accuracy
-    attrs = {"long_name": "accuracy with nothing rejected"}
-    return curve.assign(overall_accuracy=(OPERATING_POINT, accuracy, attrs))
 
 
 def with_failure_probability(points: xr.Dataset, values: ArrayLike) -> xr.Dataset:

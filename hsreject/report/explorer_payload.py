@@ -18,21 +18,16 @@ from numpy.typing import NDArray
 
 from hsreject.errors import InputError
 from hsreject.io.grid import Grid
+from hsreject.measures.choosing import Goal
 from hsreject.measures.cost import cost_envelope
 from hsreject.measures.point import COUNTS
 from hsreject.measures.uncertainty import Clumps, square_blocks, usual_side
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
-from hsreject.rejection.hierarchical import (
-    answer_map,
-    finest_threshold,
-    node_codes,
-)
-from hsreject.rejection.rejector import UNKNOWN
-from hsreject.rejection.thresholds import threshold_for_fraction
+from hsreject.rejection.decision import decide
+from hsreject.rejection.ranking import UNKNOWN, Ranking, node_codes, unknown_first
 from hsreject.report.figures import ground
 from hsreject.schema import (
     BAND,
-    LEVEL_CONFIDENCE,
     MAP_DIMS,
     OPERATING_POINT,
     REJECTED,
@@ -92,30 +87,28 @@ def map_stack(maps: xr.Dataset, *, name: str, nodata: int | None) -> MapStack:
     else:
         confidence = as_map(maps["confidence"], name="confidence").values
         has_data &= ~np.isnan(confidence)
+        if UNKNOWN in maps:  # rejected first
+            confidence = unknown_first(confidence, as_map(maps[UNKNOWN], name=UNKNOWN).values)
     _check(values, confidence, has_data, name)
     return MapStack(values, has_data, confidence, rejected)
 
 
-def level_planes(ranking: xr.Dataset) -> xr.Dataset:
+def level_planes(maps: xr.Dataset) -> xr.Dataset:
     """Return the answers of a ranking at some thresholds, `label` and `rejected`, for a page.
 
     Thresholds are those of every twentieth of the scene, and that of the delivered map, which is
     the attribute `threshold`, if there is one. Rejected pixels have their coarsest answer.
     """
-    ranking = ranking.load()
-    label, levels, confidence = ranking["label"], ranking[LEVEL_CONFIDENCE], ranking["confidence"]
-    shares = np.linspace(0, 1, N_LEVEL_PLANES)
-    places = {
-        finest_threshold(ranking, threshold_for_fraction(confidence, share).value)
-        for share in shares
-    }
-    coarsest = node_codes(label.values, ClassTree.of(levels))
+    stated = maps.attrs.get("threshold", np.inf)
+    ranking = Ranking.of(maps).load()
+    assert ranking.tree is not None  # noqa: S101 (called for maps with levels)
+    goals = (Goal(fraction=share) for share in np.linspace(0, 1, N_LEVEL_PLANES))
+    places = {decide(ranking, goal).threshold for goal in goals}
+    coarsest = node_codes(ranking.label.values, ranking.tree)
     planes, rejected = [], []
-    for threshold in sorted({*places, ranking.attrs.get("threshold", np.inf)}):
-        answer = answer_map(label, levels, threshold)
-        gone = confidence.values < threshold
-        if UNKNOWN in ranking:
-            gone = gone | ranking[UNKNOWN].values
+    for threshold in sorted({*places, stated}):
+        answer = ranking.answers(threshold)
+        gone = answer.values == REJECTED
         planes.append(answer.copy(data=np.where(gone, coarsest, answer.values)))
         rejected.append(answer.copy(data=gone).drop_attrs())
     return xr.Dataset(

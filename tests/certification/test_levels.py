@@ -27,7 +27,7 @@ def scene(*, seed: int = 0, shape: tuple[int, int] = (50, 60), sharpness: float 
 
 def error_at(ranking: xr.Dataset, truth: np.ndarray, threshold: float) -> tuple[float, float]:
     """Return coverage and share of wrong answers of the map at a threshold, answer by answer."""
-    maps = REJECTOR.maps_at(ranking, threshold, attrs={})
+    maps = ranking.at(threshold)
     members = {**{name: {name} for name in NAMES}, "low": {"grass", "soil"}}
     members["land"] = {"grass", "soil", "tree"}
     table = schema.class_table(maps.label_with_rejection)
@@ -43,7 +43,7 @@ def error_at(ranking: xr.Dataset, truth: np.ndarray, threshold: float) -> tuple[
 def test_when_all_is_known_the_sequence_goes_as_far_as_the_truth(max_error) -> None:
     ranking, truth = scene(sharpness=1.2)
     certificate = hr.certify(
-        ranking.label, ranking.level_confidence, truth, max_error=max_error, assume_random=True
+        ranking.label, ranking.confidence, truth, max_error=max_error, assume_random=True
     )
     top = np.sort(ranking.confidence.values.ravel())
     steps = [top[top.size - round(percent / 100 * top.size)] for percent in range(2, 101, 2)]
@@ -61,7 +61,7 @@ def labelled_to_the_end(
     ranking: xr.Dataset, truth: np.ndarray, n: int, *, seed: int, **asked
 ) -> hr.Sample:
     """Return the sample of a sequential design, labelled to its end."""
-    maps = ranking.label, ranking.level_confidence
+    maps = ranking.label, ranking.confidence
     sample = hr.draw_sample(maps[0], n, design="sequential", confidence=maps[1], seed=seed, **asked)
     size = 0
     while len(sample) > size:
@@ -73,13 +73,13 @@ def labelled_to_the_end(
 def test_a_sequential_design_keeps_more_of_coarser_answers() -> None:
     ranking, truth = scene(shape=(120, 120))
     sample = labelled_to_the_end(ranking, truth, 400, seed=1, max_error=0.1)
-    certificate = hr.certify(ranking.label, ranking.level_confidence, sample)
+    certificate = hr.certify(ranking.label, ranking.confidence, sample)
     coverage, error = error_at(ranking, truth, certificate.threshold)
     assert certificate.coverage == coverage
     assert error <= 0.1
-    curve = REJECTOR.points(ranking, truth)
+    curve = ranking.points(truth)
     assert coverage <= 1 - hr.choose_point(curve, accuracy=0.9).rejected_fraction + 0.02
-    label, top = ranking.label, ranking.level_confidence[0].drop_attrs()
+    label, top = ranking.label, ranking.confidence[0].drop_attrs()
     plain = hr.draw_sample(label, 400, design="sequential", confidence=top, max_error=0.1)
     size = 0
     while len(plain) > size:
@@ -91,9 +91,9 @@ def test_a_sequential_design_keeps_more_of_coarser_answers() -> None:
 def test_the_certified_map_holds_the_answers() -> None:
     ranking, truth = scene(shape=(120, 120))
     sample = labelled_to_the_end(ranking, truth, 300, seed=2, max_error=0.1)
-    certificate = hr.certify(ranking.label, ranking.level_confidence, sample)
-    maps = certificate.apply(ranking.label, ranking.level_confidence)
-    expected = REJECTOR.maps_at(ranking, certificate.threshold, attrs={})
+    certificate = hr.certify(ranking.label, ranking.confidence, sample)
+    maps = certificate.apply(ranking.label, ranking.confidence)
+    expected = ranking.at(certificate.threshold)
     xr.testing.assert_equal(maps.label_with_rejection, expected.label_with_rejection)
     assert hr.ClassTree.from_attrs(maps.label_with_rejection.attrs) is not None
 
@@ -110,7 +110,7 @@ def test_each_class_and_each_group_has_its_own_promise() -> None:
     ranking, truth = scene(shape=(120, 120))
     sample = labelled_to_the_end(ranking, truth, 1500, seed=3, max_error=0.15, per_class="together")
     assert np.unique(sample.row * 120 + sample.column).size == len(sample) <= 1500
-    certificate = hr.certify(ranking.label, ranking.level_confidence, sample)
+    certificate = hr.certify(ranking.label, ranking.confidence, sample)
     promises = {one.class_name: one for one in certificate.by_class}
     assert set(promises) == set(BELOW)
     assert "groups" in certificate.statement
@@ -118,13 +118,13 @@ def test_each_class_and_each_group_has_its_own_promise() -> None:
     expected = np.full(names.shape, "", dtype=object)
     for name in sorted(BELOW, key=LEVEL.get):
         if promises[name].threshold is not None:
-            sure = ranking.level_confidence.values[LEVEL[name]] >= promises[name].threshold
+            sure = ranking.confidence.values[LEVEL[name]] >= promises[name].threshold
             mine = np.isin(names, list(BELOW[name]))
             wrong = ~np.isin(np.array(["", *NAMES])[truth], list(BELOW[name]))
             assert wrong[mine & sure].mean() <= 0.15
             assert promises[name].coverage == (mine & sure).sum() / mine.sum()
             expected[mine & sure & (expected == "")] = name
-    answer = certificate.apply(ranking.label, ranking.level_confidence).label_with_rejection
+    answer = certificate.apply(ranking.label, ranking.confidence).label_with_rejection
     table = schema.class_table(answer)
     shown = np.array([table.name_of(code) if code else "" for code in answer.values.ravel()])
     np.testing.assert_array_equal(shown, expected.ravel())
@@ -141,12 +141,12 @@ def test_promises_of_classes_and_groups_hold_together() -> None:
         sample = labelled_to_the_end(
             ranking, truth, 500, seed=seed, max_error=0.15, per_class="together"
         )
-        certificate = hr.certify(ranking.label, ranking.level_confidence, sample)
+        certificate = hr.certify(ranking.label, ranking.confidence, sample)
         broken = False
         for one in certificate.by_class:
             if one.threshold is not None:
                 codes = [NAMES.index(name) + 1 for name in BELOW[one.class_name]]
-                kept = ranking.level_confidence.values[LEVEL[one.class_name]] >= one.threshold
+                kept = ranking.confidence.values[LEVEL[one.class_name]] >= one.threshold
                 kept &= np.isin(ranking.label.values, codes)
                 broken |= (~np.isin(truth[kept], codes)).mean() > 0.15
                 n_promised += 1
@@ -157,7 +157,7 @@ def test_promises_of_classes_and_groups_hold_together() -> None:
 
 def test_another_tree_is_another_map() -> None:
     ranking, truth = scene()
-    label, sure = ranking.label, ranking.level_confidence
+    label, sure = ranking.label, ranking.confidence
     sample = labelled_to_the_end(ranking, truth, 200, seed=4, max_error=0.15)
     certificate = hr.certify(label, sure, sample)
     renamed = hr.ClassTree.from_groups(
@@ -176,7 +176,7 @@ def test_another_tree_is_another_map() -> None:
 
 def test_an_assessment_takes_groups_for_right_where_the_truth_is_below() -> None:
     ranking, truth = scene()
-    answer = REJECTOR.maps_at(ranking, 0.8, attrs={}).label_with_rejection
+    answer = ranking.at(0.8).label_with_rejection
     assessed = hr.assess(answer, truth, assume_random=True)
     _, error = error_at(ranking, truth, 0.8)
     assert assessed.kept_accuracy.value == pytest.approx(1 - error)
@@ -188,7 +188,7 @@ def test_an_assessment_takes_groups_for_right_where_the_truth_is_below() -> None
 def test_a_predicted_error_is_that_of_the_answers() -> None:
     ranking, _ = scene()
     frame_errors = hr.expected_coverage(
-        ranking.label, ranking.level_confidence, n=[300], max_error=[0.05, 0.1], n_draws=5
+        ranking.label, ranking.confidence, n=[300], max_error=[0.05, 0.1], n_draws=5
     )
     assert 0 < float(frame_errors[0, 0]) < float(frame_errors[1, 0]) < 1
 
@@ -197,7 +197,7 @@ def test_a_predicted_error_is_that_of_the_answers() -> None:
 def test_the_promise_holds_often_enough(design) -> None:
     """80 redraws here; ``python -m benchmarks levels`` makes 1,000 of each."""
     ranking, truth = scene(sharpness=1.4, shape=(40, 50))
-    maps = ranking.label, ranking.level_confidence
+    maps = ranking.label, ranking.confidence
     n_broken = n_promised = 0
     for seed in range(80):
         if design == "sequential":

@@ -10,7 +10,7 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import FileError, InputError
-from hsreject.rejection.rejector import FLAGS, GROUP_FLAG
+from hsreject.rejection.ranking import FLAGS, GROUP_FLAG
 from tests.cli.calling import call
 from tests.cli.test_map import write_scene
 from tests.mapping.scenes import CONFIG, larger_scene
@@ -44,7 +44,7 @@ def test_answers_of_blocks_are_those_of_the_whole_scene(model, scene, made) -> N
     maps = result.maps.compute()
     probability = model.classifier.predict_proba(scene)
     ranking = model.rejector.rank(probability)
-    answer = model.rejector.maps_at(ranking, maps.attrs["threshold"], attrs={})
+    answer = ranking.at(maps.attrs["threshold"])
     known = ~maps.unknown.values
     same = (maps.label_with_rejection == answer.label_with_rejection).values[known]
     assert same.mean() >= 0.999  # of blocks with context
@@ -121,7 +121,8 @@ def test_a_flat_map_rejects_what_is_no_class(model, scene, made) -> None:
     assert not flat.summary.groups
     assert flat.summary.n_rejected == (expected == 0).sum()
     threshold = flat.summary.rejection.threshold
-    np.testing.assert_array_equal(flat.maps.rejected, flat.maps.confidence < threshold)
+    below = (flat.maps.confidence < threshold) | flat.maps.unknown
+    np.testing.assert_array_equal(flat.maps.rejected, below)
     assert "level_confidence" not in flat.maps
 
 

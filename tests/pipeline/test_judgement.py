@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 import rasterio
 
 import hsreject as hr
@@ -107,12 +108,16 @@ def test_confidence_classes_are_thirds_and_their_accuracy_is_that_of_the_judging
     assert hr.open_labels(folder / "maps" / "confidence_classes.tif").class_names
 
 
+def unknown_first(maps: xr.Dataset) -> np.ndarray:
+    return np.where(maps["unknown"].values, -9.0, maps["confidence"].values)
+
+
 def test_the_least_rejection_that_reaches_the_accuracy_is_taken(finished) -> None:
     result, _ = finished
     maps = result.to_dataset().sel(rejector="sequential")
     used = (result["calibration"].values > 0) & (maps["label"].values != 255)
     right = (maps["label"] == result["calibration"]).values[used]
-    curve = hr.rejection_curve(right, maps["confidence"].values[used])
+    curve = hr.rejection_curve(right, unknown_first(maps)[used])
     wanted = hr.choose_point(curve, accuracy=0.9)
     assert maps["rejected"].values[used].mean() == pytest.approx(wanted.rejected_fraction)
 
@@ -129,7 +134,7 @@ def test_a_cost_and_an_accuracy_out_of_reach_are_answered(tmp_path) -> None:
     maps = cheap.to_dataset().sel(rejector="sequential")
     used = (cheap["calibration"].values > 0) & (maps["label"].values != 255)
     right = (maps["label"] == cheap["calibration"]).values[used]
-    curve = hr.rejection_curve(right, maps["confidence"].values[used])
+    curve = hr.rejection_curve(right, unknown_first(maps)[used])
     best = hr.cheapest_operating_point(curve, 0.3)
     assert maps["rejected"].values[used].mean() == pytest.approx(best.rejected_fraction)
     noisy = {**small, "scene": {**SCENE, "noise": 6.0}}

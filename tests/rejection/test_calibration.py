@@ -51,7 +51,7 @@ CORNER = np.pad([[2]], ((0, 13), (0, 14)))  # has no data
     ("calibration", "message"),
     [
         (SMALL.calibration, "got DataArray"),
-        (hr.Calibration(np.ones((3, 3), dtype=int), training=None), "calibration labels has 3"),
+        (hr.Calibration(np.ones((3, 3), dtype=int), training=None), "reference has 3"),
         (hr.Calibration(CORNER, training=None), "none of them has data"),
     ],
 )

@@ -97,7 +97,7 @@ def test_the_sweep_is_that_of_all_thresholds_one_by_one(decimals) -> None:
     probability, reference = scene(80, seed=4, decimals=decimals)
     points = REJECTOR.operating_points(probability, reference)
     ranking = REJECTOR.rank(probability)
-    thetas = [*np.unique(ranking["level_confidence"]), np.inf]
+    thetas = [*np.unique(ranking.confidence), np.inf]
     assert points.threshold.values.tolist() == thetas
     assert (decimals > 1) == (len(thetas) > 100)
     truth = [NAMES[code - 1] for code in reference[0]]
@@ -227,7 +227,7 @@ def test_the_hidden_field_is_looked_at_where_there_is_a_context() -> None:
     mixed = (hidden + 1e-3 * probability) / (1 + 1e-3)
     mixed.attrs = probability.attrs
     found, expected = inside.rank(maps), REJECTOR.rank(mixed)
-    np.testing.assert_allclose(found.level_confidence, expected.level_confidence, atol=1e-12)
+    np.testing.assert_allclose(found.confidence, expected.level_confidence, atol=1e-12)
     xr.testing.assert_equal(found.label, expected.label)
     plain = REJECTOR.rank(maps)
     xr.testing.assert_equal(plain.label, REJECTOR.rank(probability).label)

@@ -100,7 +100,7 @@ def test_novelty_raises_the_doubt_of_a_rank(confidence) -> None:
         lowered[inside], np.quantile(plain, 1 - doubt[inside]), rtol=1e-5, atol=1e-6
     )
     assert (lowered[(doubt > 1) & known] < plain.min()).all()
-    assert (lowered[~known] == np.float32(aware.lowest(maps.sizes["category"]))).all()
+    assert (lowered[doubt > 1] > 2 * plain.min() - plain.max()).all()
     np.testing.assert_array_equal(found.unknown, (p_value < 0.025) & has_data)
     xr.testing.assert_identical(
         aware.operating_points(maps, reference), plain_points(aware, maps, reference)

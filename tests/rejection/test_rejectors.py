@@ -12,7 +12,6 @@ from hsreject import schema
 from hsreject.confidence import label_map
 from hsreject.errors import InputError
 from hsreject.rejection import REJECTORS
-from hsreject.rejection.rejector import flag_map
 from tests.rejection.scene import CONTEXT, with_p_value
 from tests.rejection.scene import SMALL as SCENE
 
@@ -129,10 +128,10 @@ def test_a_sweep_has_the_points_and_the_maps_of_each(rejector) -> None:
         rejected = one["rejected"] if varies else one["confidence"] < one["threshold"]
         answer, coarsest = one["label"], one["label"]
         if "level_confidence" in one:  # what is rejected would have had the coarsest answer
-            answer = rejector.maps_at(one, float(one["threshold"]), attrs={}).label_with_rejection
+            answer = hr.Ranking.of(one).answers(float(one["threshold"]))
             levels = one["level_confidence"]
             last = one.assign(level_confidence=levels.copy(data=levels.values * [[[0]], [[1]]]))
-            coarsest = rejector.maps_at(last, 1e-6, attrs={}).label_with_rejection
+            coarsest = hr.Ranking.of(last).answers(1e-6)
         right = truth_is_below(answer.where(~rejected, coarsest), SCENE.test)[used]
         kept = ~rejected.values[used]
         assert int(one["accurate_kept"]) == (right & kept).sum()
@@ -180,7 +179,7 @@ def test_flags_tell_the_unknown_from_the_unsure(rejector) -> None:
     p_value = np.full(SCENE.reference.shape, 0.5)
     p_value[8:11, 6:9] = 0.001
     found = rejector.reject(with_p_value(SCENE, p_value), fraction=0.2)
-    flag = flag_map(found)
+    flag = found["flag"]
     missing = np.isnan(SCENE.probability.values[0])
     coarse = (found.label_with_rejection != found.label).values
     masks = [missing, p_value < 0.025, found.rejected.values, coarse]
@@ -236,7 +235,7 @@ def test_wishes_that_make_no_sense_are_refused(rejector) -> None:
 
 def test_unreachable_accuracy_says_the_best(rejector) -> None:
     wrong = SCENE.calibration.copy(data=np.where(SCENE.calibration > 0, 77, 0))
-    with pytest.raises(InputError, match="highest on this curve is 0"):
+    with pytest.raises(InputError, match="highest on the calibration pixels is 0"):
         rejector.reject(
             SCENE.probability, accuracy=0.9, calibration=hr.Calibration(wrong, training=None)
         )
