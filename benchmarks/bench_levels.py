@@ -71,15 +71,12 @@ def labelled(
     return hr.certify(label, confidence, sample, exclude=exclude)
 
 
-def error_at(ranking: xr.Dataset, truth: np.ndarray, threshold: float) -> float:
+def error_at(ranking: hr.Ranking, truth: np.ndarray, threshold: float) -> float:
     """Return the share of wrong answers among those that a threshold keeps."""
-    level_confidence = ranking["level_confidence"]
-    tree = hr.ClassTree.from_attrs(level_confidence.attrs)
-    row = np.minimum((level_confidence.values < threshold).sum(axis=0), tree.n_levels - 1)
-    kept_pixels = ranking["confidence"].values >= threshold
-    column = np.searchsorted(tree.classes.values, ranking["label"].values[kept_pixels])
-    code = np.array(tree.table.values)[tree.over[row[kept_pixels], column]]
-    return float(1 - tree.holds(code, truth[kept_pixels]).mean())
+    answers = ranking.answers(threshold).values
+    kept_pixels = (answers != schema.REJECTED) & ranking.has_data.values & (truth > 0)
+    tree = hr.ClassTree.from_attrs(ranking.confidence.attrs)
+    return float(1 - tree.holds(answers[kept_pixels], truth[kept_pixels]).mean())
 
 
 def sort_row(n: int = 1_000_000) -> Row:
@@ -112,7 +109,7 @@ def rows() -> Iterator[Row]:
     """Yield the time of a curve, and how often promises of coarser answers are broken."""
     yield sort_row()
     ranking, truth = redrawn_scene()
-    label, levels = ranking["label"], ranking["level_confidence"]
+    label, levels = ranking.label, ranking.confidence
     for design, n, alpha in (
         ("random", 200, 0.15),
         ("sequential", 200, 0.15),
@@ -147,15 +144,15 @@ def rows() -> Iterator[Row]:
     )
 
 
-def _is_broken(one: hr.Certificate, ranking: xr.Dataset, truth: np.ndarray) -> bool:
+def _is_broken(one: hr.Certificate, ranking: hr.Ranking, truth: np.ndarray) -> bool:
     """Tell whether more of what is kept as a class or group is something else than promised."""
     if one.threshold is None:
         return False
-    levels = ranking["level_confidence"]
+    levels = ranking.confidence
     tree = hr.ClassTree.from_attrs(levels.attrs)
     row = tree.table.values.index(one.class_value)
     kept_pixels = levels.values[tree.levels[row]] >= one.threshold
-    kept_pixels &= tree.holds(one.class_value, ranking["label"].values)
+    kept_pixels &= tree.holds(one.class_value, ranking.label.values)
     return bool((~tree.holds(one.class_value, truth[kept_pixels])).mean() > one.max_error)
 
 
@@ -193,17 +190,12 @@ def measured(groups: dict[str, list[str]], draw: Draw, seed: int) -> dict[str, l
     tree = tree.subset(probability["category"].values)
     flat = hr.PixelwiseRejector().rank(probability)
     coarse = hr.HierarchicalRejector(tree).rank(probability)
-    judged = (test > 0).values & coarse["confidence"].notnull().values
+    judged = (test > 0).values & coarse.has_data.values
     truth = np.where(judged, test.values, 0)
     figures: dict[str, list[float]] = {}
     for name, ranking in (("flat", flat), ("hierarchical", coarse)):
-        if name == "flat":
-            curve = hr.PixelwiseRejector().points(ranking, truth)
-            bits = np.log2(probability.sizes["category"])
-            confidence = ranking["confidence"]
-        else:
-            curve = hr.HierarchicalRejector(tree).points(ranking, truth)
-            confidence = ranking["level_confidence"]
+        curve = ranking.points(truth)
+        bits = np.log2(probability.sizes["category"])
         for alpha in ERRORS:
             point = hr.choose_point(curve, accuracy=1 - alpha)
             row = curve.isel(operating_point=point.index)
@@ -214,17 +206,16 @@ def measured(groups: dict[str, list[str]], draw: Draw, seed: int) -> dict[str, l
                 levels = np.resize(np.append(row["kept_at_level"].values, [0.0, 0.0]), 3)
                 information = float(row["information"])
             certificate = labelled(
-                ranking["label"], confidence, truth, N_LABELS, seed=seed, max_error=alpha,
+                ranking.label, ranking.confidence, truth, N_LABELS, seed=seed, max_error=alpha,
                 exclude=~judged,
             )  # fmt: skip
             error = np.nan
             if certificate.threshold is not None:
-                kept_pixels = judged & (ranking["confidence"].values >= certificate.threshold)
+                kept_pixels = judged & (ranking.coarsest.values >= certificate.threshold)
                 if name == "flat":
-                    error = float((ranking["label"].values != truth)[kept_pixels].mean())
+                    error = float((ranking.label.values != truth)[kept_pixels].mean())
                 else:
-                    rest = ranking.assign(confidence=ranking["confidence"].where(judged))
-                    error = error_at(rest, truth, certificate.threshold)
+                    error = error_at(ranking, truth, certificate.threshold)
             figures[f"{name}, {100 * alpha:g} %"] = [
                 1 - point.rejected_fraction,
                 *levels,

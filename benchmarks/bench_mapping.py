@@ -77,7 +77,7 @@ def _agreement() -> Iterator[Row]:
         if edges is not None:
             context["edges"] = edges
         model = hr.train({**CONFIG, "context": context})
-        whole = _in_memory(model, scene)["label"]
+        whole = _in_memory(model, scene).label
         mapped = hr.map_scene(
             scene, model, hr.Goal(fraction=0.1), resources=hr.Resources(block_size=97)
         )
@@ -180,7 +180,7 @@ def _memory(folder: Path) -> Row:
 # What is measured.
 
 
-def _in_memory(model: hr.MapModel, cube: xr.DataArray) -> xr.Dataset:
+def _in_memory(model: hr.MapModel, cube: xr.DataArray) -> hr.Ranking:
     """Classify a scene, look for novelty and solve the context in one go."""
     maps = {
         "probability": model.classifier.predict_proba(cube),
@@ -223,7 +223,7 @@ def _arithmetic(model: hr.MapModel, cube: xr.DataArray) -> None:
         xr.Dataset({"probability": field, "p_value": p_value, "image": cube})
     )
     values = np.moveaxis(field.values, 0, -1)
-    second_choice(maps["label"].values, values, np.array(model.classes.values))
+    second_choice(maps.label.values, values, np.array(model.classes.values))
 
 
 def _map(path: Path, model: hr.MapModel, *, n_workers: int | None = None) -> None:

@@ -192,9 +192,9 @@ def indian_pines() -> Scene:
     context = hr.SegSALSA(hr.VectorTV(2.0))
     maps, test = evidence(0, context)
     ranking = hr.SequentialRejector(context).rank(maps)
-    confidence = ranking["confidence"].values
+    confidence = ranking.confidence.values
     inside = (test.values > 0) & np.isfinite(confidence)
-    label = np.where(inside, ranking["label"].values, 255).astype(np.uint8)
+    label = np.where(inside, ranking.label.values, 255).astype(np.uint8)
     return label, confidence, test.values
 
 

@@ -269,7 +269,7 @@ def _auroc(rejector: Any, maps: xr.Dataset, others: np.ndarray, unknown: np.ndar
     """Return the probability that an unknown pixel is rejected before a known one."""
     judged = others | unknown
     if isinstance(rejector, hr.RankedRejector):
-        confidence = rejector.rank(maps)["confidence"].values
+        confidence = rejector.rank(maps).scores()
         return float(roc_auc_score(unknown[judged], -confidence[judged]))
     rejected = rejector.sweep(maps, judged.astype(np.uint8)).rejected.values
     return float(

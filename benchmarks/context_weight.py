@@ -33,7 +33,7 @@ def measure(task: Task) -> dict[str, list[float]]:
     rows = {}
     for weight in {*FIXED, choice}:
         ranked = plan.with_weight(weight).ranking.rank(maps)
-        answer = Answer(ranked["label"], ranked["confidence"], is_probability=False)
+        answer = Answer(ranked.label, ranked.confidence, is_probability=False)
         rows[f"{weight:g}"] = figures_of(answer, task.test)[:2]
     return {"weight": [choice], "chosen": rows[f"{choice:g}"], **rows}
 

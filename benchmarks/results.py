@@ -93,7 +93,7 @@ def auto(task: Task) -> Iterator[tuple[str, Answer]]:
         ranked = hr.SequentialRejector(context).rank(
             xr.Dataset({"probability": probability, "image": task.image})
         )
-        answer = Answer(ranked["label"], ranked["confidence"], is_probability=False)
+        answer = Answer(ranked.label, ranked.confidence, is_probability=False)
         yield "auto, then vector TV with image edges", answer
         return
     novelty = hr.Novelty()
@@ -108,8 +108,8 @@ def auto(task: Task) -> Iterator[tuple[str, Answer]]:
     ):
         for words, looks in (("confidence alone", False), ("novelty", True)):
             ranked = replace(rejector, novelty=looks).rank(maps)
-            unknown = ranked.get("unknown")
-            answer = Answer(ranked["label"], ranked["confidence"], unknown=unknown)
+            scores = ranked.confidence.copy(data=ranked.scores())
+            answer = Answer(ranked.label, scores, unknown=ranked.unknown)
             yield f"{name}: {words}", answer
 
 

@@ -66,6 +66,7 @@ RETURNED = {
         "certification.exact_tests.Test",
         "certification.planning.Outlook",
     ),
+    "rejection": ("rejection.decision.Decision", "rejection.ranking.Stack"),
     "mapping": (
         "mapping.map_scene.SceneMap",
         "mapping.map_summary.MapSummary",

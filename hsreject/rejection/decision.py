@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +52,7 @@ class Decision:
     """
 
     threshold: float
+    _: KW_ONLY
     reached: bool = True
     source: str = "given"
     point: OperatingPoint | None = None
@@ -190,4 +191,4 @@ def decide_by_points(curve: xr.Dataset, goal: Goal, *, coarse_cost: float = 0.0)
         if not highest >= asked.value:
             asked, reached = Goal(accuracy=highest), False
     point = choose_point(curve, **{asked.kind: asked.value}, coarse_cost=coarse_cost)
-    return Decision(float(places[point.index]), reached, "reference", point)
+    return Decision(float(places[point.index]), reached=reached, source="reference", point=point)

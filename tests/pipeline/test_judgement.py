@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
 import rasterio
+import xarray as xr
 
 import hsreject as hr
 from hsreject.rejection.joint_problem import JointProblem

@@ -79,11 +79,11 @@ def test_an_unknown_class_is_rejected_early_with_novelty(kind) -> None:
     maps, test, unknown = learned_without([8])
     judged = unknown.values | (test.values > 0)
 
-    def auroc(confidence: xr.DataArray) -> float:
-        return roc_auc_score(unknown.values[judged], -confidence.values[judged])
+    def auroc(ranking: hr.Ranking) -> float:
+        return roc_auc_score(unknown.values[judged], -ranking.scores()[judged])
 
     without, aware = (kind(novelty=novelty).rank(maps) for novelty in (False, True))
-    assert auroc(aware.confidence) - auroc(without.confidence) > 0.03
+    assert auroc(aware) - auroc(without) > 0.03
     false_alarms = aware.unknown.values[test.values > 0].mean()
     assert false_alarms < 0.025
     assert aware.unknown.values[unknown.values].mean() > 5 * false_alarms
