@@ -16,7 +16,7 @@ from hsreject.io.remote import RemotePath, as_path, is_store
 from hsreject.mapping.blocks import Resources
 from hsreject.mapping.map_scene import FILES, SUMMARY_FILE, Layers, map_scene, open_map_model
 from hsreject.mapping.map_summary import MapSummary
-from hsreject.mapping.ranking import key_of_work
+from hsreject.mapping.ranked_blocks import key_of_work
 from hsreject.mapping.reading import Reading
 from hsreject.measures.choosing import Goal
 from hsreject.progress import ProgressCallback, no_progress

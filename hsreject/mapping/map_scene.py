@@ -23,7 +23,7 @@ from hsreject.mapping.blocks import Resources, cut_scene, workers
 from hsreject.mapping.map_model import MapModel, window_chunks
 from hsreject.mapping.map_summary import MapSummary, asked_for, backed, rejection_of, shares_of
 from hsreject.mapping.model_file import load_model
-from hsreject.mapping.ranking import MapJob, key_of_work, rank_scene, ranking_dtype
+from hsreject.mapping.ranked_blocks import MapJob, key_of_work, rank_scene, ranking_dtype
 from hsreject.mapping.reading import Reading
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.ranking import GROUP_FLAG, UNKNOWN_FLAG, Ranking, levels_as_field

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from hsreject.mapping.blocks import Blocks
     from hsreject.mapping.map_model import Similarity
-    from hsreject.mapping.ranking import MapJob
+    from hsreject.mapping.ranked_blocks import MapJob
     from hsreject.progress import ProgressCallback
 
 CERTIFICATE = "certificate"

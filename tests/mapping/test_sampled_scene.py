@@ -10,7 +10,7 @@ import xarray as xr
 import hsreject as hr
 from hsreject.errors import InputError
 from hsreject.mapping.map_summary import backed, rejection_of
-from hsreject.mapping.ranking import MapJob
+from hsreject.mapping.ranked_blocks import MapJob
 from hsreject.progress import no_progress
 from tests.mapping.scenes import CONFIG, larger_scene
 
