@@ -94,7 +94,7 @@ from .measures.uncertainty import bootstrap_difference as bootstrap_difference
 from .pipeline.run import run as run
 from .pipeline.training import train as train
 from .plugins import load_plugins as load_plugins
-from .rejection.calibration import Calibration as Calibration
+from .rejection.decision import Calibration as Calibration
 from .rejection.decision import decide as decide
 from .rejection.hierarchical import HierarchicalRejector as HierarchicalRejector
 from .rejection.joint import JointRejector as JointRejector

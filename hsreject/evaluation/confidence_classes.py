@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from hsreject.rejection.decision import threshold_for_fraction
 from hsreject.rejection.ranking import UNKNOWN
-from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import CONFIDENCE_CLASS, attach_classes, nodata_label
 from hsreject.schema.classes import ClassTable
 

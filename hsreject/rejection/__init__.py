@@ -1,7 +1,7 @@
 """Rejectors: which pixels get no label. A new one is a file and a line here."""
 
 from hsreject.registry import Registry
-from hsreject.rejection.calibration import Calibration
+from hsreject.rejection.decision import Calibration
 from hsreject.rejection.hierarchical import HierarchicalRejector
 from hsreject.rejection.joint import JointRejector
 from hsreject.rejection.novelty import Novelty

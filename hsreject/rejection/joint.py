@@ -37,7 +37,7 @@ from hsreject.threads import usable_cores
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hsreject.rejection.calibration import Calibration
+    from hsreject.rejection.decision import Calibration
 
 
 @dataclass(frozen=True)

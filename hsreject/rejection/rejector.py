@@ -15,8 +15,7 @@ from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
 from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD, Goal
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection.calibration import Calibration, needed_calibration
-from hsreject.rejection.decision import Decision, decide
+from hsreject.rejection.decision import Calibration, Decision, decide, needed_calibration
 from hsreject.rejection.ranking import Ranking, Stack
 from hsreject.schema import OPERATING_POINT, REJECTION_COST, REJECTOR
 

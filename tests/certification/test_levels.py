@@ -45,7 +45,7 @@ def test_when_all_is_known_the_sequence_goes_as_far_as_the_truth(max_error) -> N
     certificate = hr.certify(
         ranking.label, ranking.confidence, truth, max_error=max_error, assume_random=True
     )
-    top = np.sort(ranking.confidence.values.ravel())
+    top = np.sort(ranking.coarsest.values.ravel())
     steps = [top[top.size - round(percent / 100 * top.size)] for percent in range(2, 101, 2)]
     errors = np.array([error_at(ranking, truth, step)[1] for step in steps])
     first = steps.index(certificate.tests[0].threshold)

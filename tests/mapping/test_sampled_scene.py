@@ -43,8 +43,8 @@ def test_points_are_looked_up_block_by_block(model, tmp_path) -> None:
         cube, model, hr.Goal(accuracy=0.9), None, path, blocks=None, record=None,
         reading=hr.Reading(), flat=False, names=("scene", "model"),
     )  # fmt: skip
-    ranking = xr.Dataset({"label": lazily("uint8", 1), "confidence": lazily("float32", 0.5)})
-    ranking["label"].attrs.update(model.classes.to_attrs())
+    label = lazily("uint8", 1).assign_attrs(model.classes.to_attrs())
+    ranking = hr.Ranking(label, lazily("float32", 0.5))
     tracemalloc.start()
     found = rejection_of(backed(job), ranking, no_progress)
     _, peak = tracemalloc.get_traced_memory()

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-import hsreject.rejection.thresholds
+import hsreject.rejection.decision
 from hsreject.errors import InputError
-from hsreject.rejection.thresholds import threshold_for_fraction
+from hsreject.rejection.decision import threshold_for_fraction
 
 CONFIDENCES = st.lists(st.integers(0, 8), min_size=1, max_size=40).map(
     lambda values: np.array(values) / 8
@@ -61,8 +61,8 @@ def test_blocks_give_the_threshold_of_all_confidences(confidence, fraction, chun
     )
     with pytest.MonkeyPatch.context() as patch:
         if many:
-            patch.setattr(hsreject.rejection.thresholds, "FEW", 3)
-            patch.setattr(hsreject.rejection.thresholds, "N_BINS", 4)
+            patch.setattr(hsreject.rejection.decision, "FEW", 3)
+            patch.setattr(hsreject.rejection.decision, "N_BINS", 4)
         found = threshold_for_fraction(da.from_array(with_nodata, chunks=chunk), fraction)
     assert found == threshold_for_fraction(confidence, fraction)
 
