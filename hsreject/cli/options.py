@@ -245,15 +245,25 @@ def open_inputs(
     attribute: str | None,
     predicted: Path | None,
 ) -> Inputs:
-    """Open a map and what is given beside it; features exclude what they cover."""
+    """Open a map and what is given beside it; features exclude what they cover.
+
+    Where the file of flags of a map lies beside its labels (`flag.tif`), unknown pixels are
+    rejected: 0.
+    """
     from hsreject.io.grid import Grid
     from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_band, open_map
     from hsreject.io.scene import Kind, file_kind
     from hsreject.io.vectors.vector import covered_pixels
-    from hsreject.schema import LEVEL_CONFIDENCE
+    from hsreject.rejection.ranking import UNKNOWN_FLAG
+    from hsreject.schema import LEVEL_CONFIDENCE, REJECTED
 
     on_map, confidences, error = open_label_map(label, nodata), None, None
+    flag = label.with_name(label.name.replace("label", "flag", 1))
+    if flag != label and flag.exists():
+        # of a map of hsreject: what is unknown is rejected, whatever its confidence
+        is_unknown = open_map(flag).values == UNKNOWN_FLAG
+        on_map = on_map.where(~is_unknown, on_map.dtype.type(REJECTED)).assign_attrs(on_map.attrs)
     excluded = None
     if exclude is not None and attribute is None and file_kind(exclude) is Kind.VECTOR:
         excluded = on_map.copy(data=covered_pixels(exclude, Grid.of(on_map))).drop_attrs()

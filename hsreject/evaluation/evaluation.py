@@ -29,6 +29,7 @@ from hsreject.measures.uncertainty import Clumps, square_blocks, usual_side
 from hsreject.notebook import Shown
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_number
+from hsreject.rejection.ranking import UNKNOWN, Ranking
 from hsreject.schema.classes import ClassTable
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ class Evaluation(Shown):
 
 def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known of it)
     reference: MapOrPath,
-    label: MapOrPath,
+    label: MapOrPath | Ranking,
     confidence: MapOrPath | None = None,
     *,
     rejected: MapOrPath | None = None,
@@ -252,9 +253,10 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
     reference : map (y, x) of int, or path
         True classes, 0 where there is no reference: a raster, or a vector file with polygons or
         points.
-    label : map (y, x) of int, or path
+    label : map (y, x) of int, path, or Ranking
         Assigned classes before rejection, on the same grid: a raster of one band, or a .mat or .npy
-        array (y, x), as for the next two. What a file marks as nodata is ignored.
+        array (y, x), as for the next two. What a file marks as nodata is ignored. A ranking has the
+        confidence, too, and what is unknown.
     confidence : map (y, x) of float, or path, optional
         Larger is more certain, NaN where there is no data: gives the whole curve.
     rejected : map (y, x) of bool, or path, optional
@@ -298,6 +300,11 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
     >>> [(p.name, p.point.rejected_fraction) for p in result.points]
     [('no rejection', 0.0), ('largest Q', 0.25), ('cheapest at cost 0.4', 0.25)]
     """
+    unknown = None
+    if isinstance(label, Ranking):  # unknown pixels come first, as at every threshold
+        ranking, unknown = label, label.unknown
+        scores = ranking.scores() if ranking.tree is None else ranking.scores()[-1]
+        confidence, label = ranking.coarsest.copy(data=scores), ranking.label
     if confidence is None and rejected is None:
         raise InputError("Give a confidence map, a map of what is rejected, or both.")
     costs = np.atleast_1d(cost_values(rejection_cost)).tolist() if np.size(rejection_cost) else []
@@ -321,6 +328,8 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
         else schema.as_map(sample_weight, name="sample_weight"),
         nodata=None if isinstance(label, str | PathLike) else nodata,
     )
+    if unknown is not None:
+        maps[UNKNOWN] = unknown
     shape = maps["label"].shape
     if groups is None:
         side = usual_side(shape) if block_size is None else block_size

@@ -21,7 +21,7 @@ from hsreject.measures.uncertainty import square_blocks
 from hsreject.pipeline.config import config_text
 from hsreject.pipeline.plan import PLACE_ALONE
 from hsreject.pipeline.stages import Outcome, System
-from hsreject.rejection.ranking import UNKNOWN, credited_label, node_codes
+from hsreject.rejection.ranking import UNKNOWN, Ranking, credited_label, node_codes
 from hsreject.report.findings import statement
 from hsreject.report.page import percent, templates
 from hsreject.schema import (
@@ -209,21 +209,23 @@ def judged_pixels(split: xr.Dataset) -> xr.DataArray:
 def _evaluate(system: System, split: xr.Dataset) -> Evaluation:
     """Return the evaluation of a system's map on the test pixels that have chosen nothing."""
     maps, test = system.delivery.maps, split["test"]
+    label: Any = credited_label(maps, test)
+    if system.has_threshold:
+        label = Ranking(label, maps["confidence"], maps.get(UNKNOWN))
     evaluation = evaluate(
         judged_pixels(split),
-        credited_label(maps, test),
-        maps["confidence"] if system.has_threshold else None,
+        label,
         rejected=maps["rejected"],
         groups=polygon_numbers(test) if is_digitised(test) else None,
         measured_on="test pixels",
     )
-    more = {UNKNOWN: maps[UNKNOWN].variable} if UNKNOWN in maps else {}
     answer = maps[LABEL_WITH_REJECTION]
     groups = ClassTree.from_attrs(answer.attrs)
     if groups is not None:  # measures have the label that was credited, maps and areas the answer
         coarsest = node_codes(maps["label"].values, groups)
-        more["answer"] = answer.where(~maps["rejected"], coarsest).variable
-    return replace(evaluation, maps=evaluation.maps.assign(more))
+        more = {"answer": answer.where(~maps["rejected"], coarsest).variable}
+        evaluation = replace(evaluation, maps=evaluation.maps.assign(more))
+    return evaluation
 
 
 def _judged_row(rejected_share: float, evaluation: Evaluation) -> dict[str, float]:

@@ -335,3 +335,20 @@ def test_the_place_has_the_date_that_the_file_states(attrs, date) -> None:
     scene = xr.DataArray(np.zeros((2, 3)), dims=("y", "x"), attrs=attrs)
     parts = [attrs["source"], "2 x 3 pixels", date]
     assert findings.about_scene(scene) == " · ".join(filter(None, parts))
+
+
+def test_unknown_pixels_of_a_ranking_are_rejected_first() -> None:
+    """The curve is that of the ranking, and the shown point rejects them whatever the goal."""
+    rng = np.random.default_rng(3)
+    reference = rng.integers(1, 4, (20, 20))
+    confidence = rng.random((20, 20))
+    label = np.where(rng.random((20, 20)) < confidence, reference, reference % 3 + 1)
+    unknown = rng.random((20, 20)) < 0.1
+    ranking = hr.Ranking(label, confidence, unknown)
+    result = hr.evaluate(reference, ranking, rejection_cost=0.3)
+    points = ranking.points(reference)
+    for name in ("rejected_fraction", "nonrejected_accuracy"):
+        np.testing.assert_array_equal(result.curve[name], points[name])
+    assert result.rejected.values[unknown].all()
+    assert (~result.rejected.values).any()
+    np.testing.assert_array_equal(result.maps["unknown"], unknown)

@@ -11,6 +11,7 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject import schema
+from hsreject.cli.options import open_inputs
 from hsreject.errors import DriftWarning, FileError, InputError
 from hsreject.mapping.map_model import Similarity, look_at, window_chunks
 from hsreject.schema import REJECTED
@@ -286,3 +287,29 @@ def test_only_the_windows_are_read(model) -> None:
     lazy = lazy.copy(data=lazy.data.map_blocks(reading, dtype=lazy.dtype, meta=np.empty((0, 0, 0))))
     look_at(lazy, model.classifier, match_bands="exact")
     assert sum(read) == 63 * 63
+
+
+def test_a_certificate_of_a_map_with_unknown_pixels_sets_it(model, scene, tmp_path) -> None:
+    """Its files say what is unknown, and a certificate of them keeps none of it."""
+    mixed = far_cover(scene).copy()
+    mixed[:, :, :40] = scene[:, :, :40]
+    made = hr.map_scene(mixed, model, hr.Goal(fraction=0.0), out=tmp_path / "map")
+    unknown = made.maps.unknown.values
+    inputs = open_inputs(
+        tmp_path / "map" / "label.tif", None, tmp_path / "map" / "confidence.tif", None, None, None
+    )
+    label = made.maps.label.values
+    np.testing.assert_array_equal(inputs.label, np.where(unknown, REJECTED, label))
+    sample = hr.draw_sample(inputs.label, 300, seed=2).with_reference(label)
+    certificate = hr.certify(inputs.label, inputs.confidence, sample, max_error=0.1)
+    maps = hr.map_scene(mixed, model, certificate).maps.load()
+    np.testing.assert_array_equal(maps.flag.values == 3, unknown)
+    assert (maps.label_with_rejection.values[unknown] == REJECTED).all()
+    kept = certificate.apply(inputs.label, inputs.confidence).label_with_rejection
+    np.testing.assert_array_equal(maps.label_with_rejection, kept)
+    # one that ranked unknown pixels, too, keeps those that it promised something of
+    sample = hr.draw_sample(made.maps.label, 300, seed=2).with_reference(label)
+    of_all = hr.certify(made.maps.label, made.maps.confidence, sample, max_error=0.1)
+    kept = of_all.apply(made.maps.label, made.maps.confidence).label_with_rejection
+    maps = hr.map_scene(mixed, model, of_all).maps.load()
+    np.testing.assert_array_equal(maps.label_with_rejection, kept)
