@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -175,9 +176,33 @@ class AutoClassifier(SceneModel):
         model = clone(self).set_params(n_folds=n_folds, seed=seed)
         return AutoClassifier._left_out(model, cube, labels)
 
-    def _left_out(self, cube: xr.DataArray, labels: xr.DataArray) -> Iterator[HeldOut]:
-        """Fit to a scene and yield its maps without each fold."""
-        chains = self._checked_learn(cube, labels, no_progress, mapped=self.spatial)
+    def held_out_again(
+        self, cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int = 5
+    ) -> Iterator[HeldOut]:
+        """Yield maps without folds, as :meth:`SceneModel.held_out_again`."""
+        if "_learned" not in self.__dict__ or (n_folds, self.seed) != (self.n_folds, 0):
+            return super().held_out_again(cube, labels, n_folds=n_folds)
+        return self._left_out(cube)
+
+    def carried(self) -> AutoClassifier:
+        """Return the model for other scenes: what ``spatial=False`` fits to the same scene."""
+        self._carry()
+        model = copy(self)
+        vars(model).update(vars(self))  # with what was learned
+        model.spatial, model.pool_ = False, self.carried_pools_[1]
+        return model
+
+    def _left_out(
+        self, cube: xr.DataArray, labels: xr.DataArray | None = None
+    ) -> Iterator[HeldOut]:
+        """Yield the maps of a scene without each fold, fitted to labels first if there are any."""
+        if labels is None:
+            learned: _Learned = self.__dict__["_learned"]
+            chains = learned.of_map(cube) if self.spatial else learned.of_scene(cube)
+        else:
+            chains = self._checked_learn(cube, labels, no_progress, mapped=self.spatial)
+        if not self.spatial:
+            self._carry()
         pools = [self.pool_] if self.spatial else self.carried_pools_
         training = _training_of(chains)
         doubted = {schema.DOUBTED: (schema.MAP_DIMS, training.doubted())}
@@ -222,10 +247,11 @@ class AutoClassifier(SceneModel):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Hold what is carried: copies and files need no training pixels."""
-        if "_chains" in self.__dict__:
-            self._carry()
-        return dict(super().__getstate__())
+        """Leave the training pixels behind where all that is carried is fitted."""
+        state = dict(super().__getstate__())
+        if "carried_pools_" in state:
+            state.pop("_learned", None)
+        return state
 
     def _learn(
         self,
@@ -262,7 +288,9 @@ class AutoClassifier(SceneModel):
         with_bands = chains | {BANDS: chain_of_bands(cube, training)}
         self.chains_ = {name: chain.view.steps for name, chain in with_bands.items()}
         self.mean_steps_ = {name: chain.view.mean_step for name, chain in with_bands.items()}
-        self.__dict__["_chains"] = {name: chain.let_go() for name, chain in with_bands.items()}
+        # what a copy for other scenes, and maps without folds, can be made of later
+        learned = self.__dict__["_learned"] = _Learned(with_bands)
+        self.__dict__.pop("carried_pools_", None)  # of another scene
 
         if not mapped:
             self._carry()
@@ -274,6 +302,7 @@ class AutoClassifier(SceneModel):
         self.pool_ = self._weighed(scores, training)
         doubtful = training.doubtful(self.pool_.combine(scores))
         if doubtful.any():
+            learned.doubtful = doubtful
             return {name: chain.without(doubtful) for name, chain in chains.items()}
         return chains
 
@@ -283,11 +312,11 @@ class AutoClassifier(SceneModel):
         return Pool(seed=self.seed).fit(scores, codes, training.groups())
 
     def _carry(self) -> None:
-        """Fit what is carried, if it is not fitted yet, and let the training pixels go."""
+        """Fit what is carried, if it is not fitted yet: as much work again as the map's own fit."""
         check_is_fitted(self, "chains_")
-        chains: dict[str, Chain] | None = self.__dict__.pop("_chains", None)
-        if chains is None:
+        if hasattr(self, "carried_pools_"):
             return
+        chains = self.__dict__["_learned"].chains
         training = _training_of(chains)
         with one_blas_thread():
             # Left out at random, a training pixel has others of its field beside it, which flatters
@@ -400,6 +429,30 @@ class AutoClassifier(SceneModel):
         stacked = xr.DataArray(np.concatenate(list(voices.values())), dims=schema.CUBE_DIMS)
         n_classes = len(self.classes_)
         return np.asarray(map_pixels(stacked, mean, n_outputs=n_classes, dtype=np.float32))
+
+
+class _Learned:
+    """What was learned of a scene and its training pixels, without the scene."""
+
+    def __init__(self, chains: Mapping[str, Chain]) -> None:
+        self.chains = {name: chain.let_go() for name, chain in chains.items()}
+        self.doubtful: NDArray[np.bool_] | None = (
+            None  # labels that the pool of the map contradicts
+        )
+
+    def of_scene(self, cube: xr.DataArray) -> dict[str, Chain]:
+        """Return the chains, which remember what they see of a scene of a single window."""
+        whole = len(windows_of(cube)) == 1
+        return {name: chain.remembering(whole=whole) for name, chain in self.chains.items()}
+
+    def of_map(self, cube: xr.DataArray) -> dict[str, Chain]:
+        """Return the chains of the map of the scene, without labels that are doubted."""
+        chains = self.of_scene(cube)
+        if _training_of(chains).polygon is None:
+            del chains[BANDS]
+        if self.doubtful is None:
+            return chains
+        return {name: chain.without(self.doubtful) for name, chain in chains.items()}
 
 
 def _training_of(chains: Mapping[str, Chain]) -> Training:

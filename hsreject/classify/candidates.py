@@ -203,6 +203,11 @@ class Chain:
         experts = {key: expert for key, expert in self.experts.items() if key[1] != "random"}
         return replace(self, view=replace(self.view, whole=None), walked=None, experts=experts)
 
+    def remembering(self, *, whole: bool) -> Chain:
+        """Return the chain with room for what it sees of a scene that is looked at as a whole."""
+        view = replace(self.view, whole={} if whole and self.view.steps else None)
+        return replace(self, view=view, experts=dict(self.experts))
+
 
 def chains_of(
     cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int, seed: int

@@ -215,6 +215,19 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
         for rest, left_out in folds_left_out(cube, labels, n_folds, seed=seed):
             yield clone(model).fit_predict_proba(cube, rest), left_out
 
+    def held_out_again(
+        self, cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int = 5
+    ) -> Iterator[HeldOut]:
+        """Yield the same as :meth:`held_out_proba`, of the scene and labels it was fitted to.
+
+        A model that remembers what it has learned of them need not learn it again.
+        """
+        return self.held_out_proba(cube, labels, n_folds=n_folds)
+
+    def carried(self) -> Self:
+        """Return the model for other scenes, without what only the map of its own scene needs."""
+        return self
+
     def _on_features(self, cube: xr.DataArray) -> tuple[SceneModel, xr.DataArray]:
         """Return a model and what it sees of a scene: features without labels are made once."""
         return self, cube

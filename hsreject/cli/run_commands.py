@@ -47,6 +47,12 @@ def run_command(  # noqa: PLR0913 (one argument per option)
     settings: Settings = None,
     plugin: Plugins = None,
     *,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            "--model", "-m", help="Keep the model for 'hsreject map', too; .skops is usual."
+        ),
+    ] = None,
     probabilities: Probabilities = False,
     flat: Flat = False,
     overwrite: Overwrite = False,
@@ -74,6 +80,7 @@ def run_command(  # noqa: PLR0913 (one argument per option)
             settings=settings or (),
             flat=flat,
             probabilities=probabilities,
+            model=model,
             overwrite=overwrite,
             progress=progress,
         )
@@ -90,6 +97,8 @@ def run_command(  # noqa: PLR0913 (one argument per option)
     for name in ("report", "explorer"):
         if (page := folder / f"{name}.html").exists():
             say(f"{name.capitalize()}: {page}")
+    if model is not None:
+        say(f"The model: {model}")
 
 
 def train_command(
@@ -98,6 +107,13 @@ def train_command(
     model: Annotated[
         Path, typer.Option("--model", "-m", help="Where to write the model; .skops is usual.")
     ],
+    out: Annotated[
+        Path | None,
+        new_folder(
+            "Folder of a run, whose finished stages are used; by default out/ and the name of "
+            "CONFIG, where that is one."
+        ),
+    ] = None,
     settings: Settings = None,
     plugin: Plugins = None,
     rejector: Annotated[
@@ -114,30 +130,19 @@ def train_command(
     for. The file runs no code when it is opened.
     """
     document = read_configuration(config, plugin)
-    from hsreject.files import check_target, replacing
-    from hsreject.handover.provenance import Provenance, write_model_item
+    from hsreject.files import check_target
     from hsreject.mapping.model_file import save_model
-    from hsreject.pipeline.config import scene_name
+    from hsreject.pipeline.stages import STAGES
     from hsreject.pipeline.training import train
 
     check_target(model, overwrite=overwrite)  # before the work, not after it
+    usual = Path("out") / config.stem
+    folder = usual if out is None and (usual / STAGES).is_dir() else out
     with progress_on() as progress:
-        trained = train(document, settings=settings or (), rejector=rejector, progress=progress)
-    source = Provenance(
-        scene_name(document),
-        trained.title,
-        "a threshold",
-        "A model of land cover with rejection, trained by hsreject.",
-    )
-    with replacing(model, overwrite=overwrite) as part:
-        save_model(trained, part)
-        write_model_item(  # first: a model that is there has its item
-            model,
-            trained.tree or trained.classes,
-            trained.classifier.band_requirements_.count,
-            source,
-            architecture=type(trained.classifier).__name__,
+        trained = train(
+            document, out=folder, settings=settings or (), rejector=rejector, progress=progress
         )
+    save_model(trained, model, overwrite=overwrite)
     if trained.calibration:
         _show_points(trained)
     else:

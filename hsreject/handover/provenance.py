@@ -1,4 +1,4 @@
-"""Where a map or a model comes from: tags of its files, and a STAC item beside them."""
+"""Where a map comes from: tags of its files, and a STAC item beside them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 ITEM = "item.json"
 _EXTENSION = "https://stac-extensions.github.io/{}/schema.json"
 OF_MAPS = ("projection/v2.0.0", "raster/v2.0.0", "classification/v2.0.0", "processing/v1.2.0")
-OF_MODELS = ("mlm/v1.4.0", "classification/v2.0.0", "processing/v1.2.0")
 _KINDS = {  # media type and role of an asset
     ".tif": ("image/tiff; application=geotiff; profile=cloud-optimized", "data"),
     ".json": ("application/json", "metadata"),
@@ -132,40 +131,6 @@ def _bands(path: Path, classes: ClassTable | ClassTree) -> list[dict[str, Any]]:
     }
     labels = {"classification:classes": classes_of(classes, zero=zero)}
     return [{"name": name, **stored, **meanings.get(name, labels)} for name in names]
-
-
-def write_model_item(
-    model: Path,
-    classes: ClassTable | ClassTree,
-    n_bands: int,
-    source: Provenance,
-    *,
-    architecture: str,
-) -> None:
-    """Write a STAC item with the machine-learning-model extension beside a model file."""
-    tasks, dims = ["segmentation"], ["height", "width"]
-    cube = {"shape": [n_bands, -1, -1], "dim_order": ["channel", *dims], "data_type": "float32"}
-    result = {"shape": [-1, -1], "dim_order": dims, "data_type": "uint8"}
-    legend = {"classification:classes": classes_of(classes, zero="rejected")}
-    properties = {
-        **source.properties(),
-        "mlm:name": f"hsreject_{_word(model.name)}",
-        "mlm:architecture": architecture,
-        "mlm:tasks": tasks,
-        "mlm:framework": "scikit-learn",
-        "mlm:input": [{"name": "scene", "bands": [], "input": cube}],
-        "mlm:output": [
-            {"name": "label with rejection", "tasks": tasks, "result": result, **legend}
-        ],
-    }
-    asset = {
-        "href": f"./{model.name}",
-        "type": "application/zip",
-        "roles": ["mlm:model"],
-        "mlm:artifact_type": "skops",
-    }
-    path = model.with_name(f"{model.stem}.{ITEM}")
-    _write(path, model.name, OF_MODELS, properties, {"model": asset}, {})
 
 
 def classes_of(classes: ClassTable | ClassTree, *, zero: str | None = None) -> list[dict[str, Any]]:

@@ -169,16 +169,28 @@ class TrainingScene:
     agreement: float | None = None  # share of its labels on which experts agree, where there are
 
     @classmethod
-    def of(cls, cube: xr.DataArray, training: xr.DataArray, classifier: SceneModel) -> Self:
-        """Return what to remember of a scene and its training pixels (y, x), 0 elsewhere."""
+    def of(
+        cls,
+        cube: xr.DataArray,
+        training: xr.DataArray,
+        classifier: SceneModel,
+        *,
+        novelty: Novelty | None = None,
+    ) -> Self:
+        """Return what to remember of a scene and its training pixels (y, x), 0 elsewhere.
+
+        A `novelty` that was fitted to them in all bands serves where the model needs all bands.
+        """
         needed = needed_bands(cube, classifier)
         windows = look_at(cube, classifier, match_bands="exact")
         pixels = needed_bands(windows, classifier).values
         values, _ = samples_of(pixels)
         if not len(values):  # what has data lies between the windows
             values = labelled_samples(needed, training)[0]
+        if novelty is None or needed.sizes[BAND] < cube.sizes[BAND]:
+            novelty = Novelty().fit(needed, training)
         return cls(
-            Novelty().fit(needed, training),
+            novelty,
             np.quantile(values, _VALUE_QUANTILES, axis=0),
             _fingerprint(cube.shape, pixels),
             str(cube.attrs.get("units", "")),

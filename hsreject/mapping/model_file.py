@@ -74,13 +74,19 @@ def save_model(
     >>> again.predict_proba(cube).identical(model.predict_proba(cube))
     True
     """
-    path = Path(path)
-    if _fitted_classifier(model) is None:
+    classifier = _fitted_classifier(model)
+    if classifier is None:
         raise InputError(
             "Only a fitted model of scenes or a MapModel can be saved "
             f"(got {type(model).__name__}). Call its fit method first, or hsreject.train."
         )
-    content = {"format": FORMAT, "format_version": FORMAT_VERSION, "model": model}
+    classifier.carried()  # fits what is not fitted yet: a file holds no training pixels
+    return write_fitted(model, Path(path), overwrite=overwrite)
+
+
+def write_fitted(fitted: Any, path: Path, *, overwrite: bool) -> Path:
+    """Write a model, or another fitted part of a run, as :func:`save_model` does."""
+    content = {"format": FORMAT, "format_version": FORMAT_VERSION, "model": fitted}
     try:
         archive = skops.io.dumps(content, compression=zipfile.ZIP_DEFLATED)
     except UnsupportedTypeException as error:
@@ -122,6 +128,14 @@ def load_model(path: str | PathLike[str]) -> SceneModel | MapModel:
     SceneClassifier(classifier='lda')
     """
     path = existing(path)
+    model = read_fitted(path)
+    if fault := _fault(model):
+        raise FileError(f"{path} is damaged: {fault}. Train again.")
+    return model  # type: ignore[no-any-return]  # its type is what was just checked
+
+
+def read_fitted(path: Path) -> Any:
+    """Return what :func:`write_fitted` has written; like that, it runs no code from the file."""
     try:
         archive = _unpacked(path)
         types = set(skops.io.get_untrusted_types(data=archive))
@@ -138,9 +152,13 @@ def load_model(path: str | PathLike[str]) -> SceneModel | MapModel:
             f"{path} is not a model file of hsreject, or it is damaged ({type(error).__name__}). "
             "Train again, or save the model again with hsreject.save_model."
         ) from None
-    if fault := _fault(model):
-        raise FileError(f"{path} is damaged: {fault}. Train again.")
-    return model  # type: ignore[no-any-return]  # its type is what was just checked
+    try:
+        misfit = _misfit(model)
+    except Exception as error:  # noqa: BLE001  # arrays of other types raise anything
+        misfit = f"its parts cannot be looked at ({type(error).__name__})"
+    if misfit:
+        raise FileError(f"{path} is damaged: {misfit}. Train again.")
+    return model
 
 
 def _unpacked(path: Path, renamed: Mapping[str, str] | None = None) -> bytes:
@@ -228,17 +246,22 @@ def _is_harmless(type_name: str) -> bool:
     return is_own and str(module.__file__).endswith(".py")
 
 
+def _misfit(model: Any) -> str:
+    """Return what in a file compiled code could not follow safely, or nothing."""
+    for part in _all_parts(model, seen=set()):
+        fits = _INVARIANTS.get(type(part))
+        is_template = isinstance(part, BaseEstimator) and not hasattr(part, "n_features_in_")
+        if fits is not None and not is_template and not fits(part):
+            return f"numbers of its {type(part).__name__} do not fit each other"
+    return ""
+
+
 def _fault(model: Any) -> str:
     """Return what is wrong with a model that was read from a file, or nothing."""
     classifier = _fitted_classifier(model)
     if classifier is None:
         return "parts of the model are missing"
     try:
-        for part in _all_parts(model, seen=set()):
-            fits = _INVARIANTS.get(type(part))
-            is_template = isinstance(part, BaseEstimator) and not hasattr(part, "n_features_in_")
-            if fits is not None and not is_template and not fits(part):
-                return f"numbers of its {type(part).__name__} do not fit each other"
         bands = classifier.band_requirements_
         pixels = np.random.default_rng(0).uniform(0.1, 0.9, (bands.count, 8, 8))
         cube = xr.DataArray(pixels.astype(np.float32), dims=CUBE_DIMS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from os import PathLike
@@ -21,6 +21,7 @@ from hsreject.errors import ConfigError
 from hsreject.features import FEATURES
 from hsreject.handover.added_labels import added_labels, with_added
 from hsreject.measures.choosing import Goal
+from hsreject.pipeline.config import read_document, with_settings
 from hsreject.pipeline.parts import BASELINES, SAMPLERS, SCENES, Pair, Sections
 from hsreject.plugins import load_plugins
 from hsreject.registry import (
@@ -152,6 +153,20 @@ class Plan:
         cube, labels = pair
         check_same_grid(cube, labels, names=("scene", "labels"))
         return cube, labels
+
+
+def planned(
+    config: str | PathLike[str] | Mapping[str, Any],
+    settings: Iterable[str],
+    goal: Goal | Mapping[str, Any] | None = None,
+) -> Plan:
+    """Return the plan of a configuration, or of the file that holds it, with changes applied."""
+    document = config if isinstance(config, Mapping) else read_document(config)
+    document = with_settings(document, settings)
+    if goal is not None:
+        document = {**document, "goal": goal}
+        document.pop("fraction", None)
+    return make_plan(document)
 
 
 def make_plan(document: Mapping[str, Any]) -> Plan:

@@ -30,6 +30,7 @@ from hsreject.io.maps import write_map, write_maps
 from hsreject.io.netcdf import write_tree
 from hsreject.pipeline.config import config_text, scene_name
 from hsreject.pipeline.run_report import run_report, versions
+from hsreject.pipeline.stages import STAGES
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.progress import ProgressCallback
 from hsreject.rejection.ranking import UNKNOWN, flat_map, levels_as_field
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from hsreject.pipeline.judgement import Judgement
 
 CONFIG = "config.toml"
-STAGES = "stages"
 SYSTEM_OF_POINT = "system_of_point"
 MAP = "map.tif"
 

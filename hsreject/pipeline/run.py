@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import xarray as xr
-from dask.base import tokenize
 
-from hsreject.features.windows import in_windows
+from hsreject.files import check_target
+from hsreject.mapping.model_file import save_model
 from hsreject.measures.choosing import Goal
-from hsreject.pipeline.config import read_document, with_settings
 from hsreject.pipeline.judgement import Judgement
-from hsreject.pipeline.plan import Plan, make_plan
-from hsreject.pipeline.result import STAGES, result_tree, run_folder, write_outputs
-from hsreject.pipeline.stages import Outcome, Stages
-from hsreject.progress import ProgressCallback, no_progress, reporting_reads
+from hsreject.pipeline.plan import planned
+from hsreject.pipeline.result import result_tree, run_folder, write_outputs
+from hsreject.pipeline.stages import Outcome, opened
+from hsreject.pipeline.training import check_carried, map_model
+from hsreject.progress import ProgressCallback, no_progress
 
 
-def run(
+def run(  # noqa: PLR0913 (all but one are options)
     config: str | PathLike[str] | Mapping[str, Any],
     *,
     out: str | PathLike[str] | None = None,
@@ -29,6 +29,7 @@ def run(
     settings: Iterable[str] = (),
     flat: bool = False,
     probabilities: bool = False,
+    model: str | PathLike[str] | None = None,
     overwrite: bool = False,
     progress: ProgressCallback = no_progress,
 ) -> xr.DataTree:
@@ -56,9 +57,12 @@ def run(
         readers that know no groups.
     probabilities : bool
         Write the probability of every class, too: ``maps/probabilities.tif``, one band per class.
+    model : path, optional
+        Keep the model for other scenes in this file, too: that of :func:`hsreject.train`, for which
+        nothing that the run has fitted is fitted again.
     overwrite : bool
-        Write into a folder that holds other files, or the results of another configuration.
-        Nothing is removed but what a run has written.
+        Write over the model, and into a folder that holds other files, or the results of another
+        configuration. Nothing is removed but what a run has written.
     progress : callable
         Called with (stage, done, total).
 
@@ -108,18 +112,18 @@ def run(
     """
     plan = planned(config, settings, goal)
     folder = None if out is None else Path(out)
+    if model is not None:
+        check_target(Path(model), overwrite=overwrite)  # before the work, not after it
     with (
         nullcontext() if folder is None else run_folder(folder, plan.document, overwrite=overwrite)
     ):
-        with reporting_reads(progress):
-            scene, labels = plan.load()
-            cube, labels = in_windows(scene), labels.compute()
-        whole = cube if cube.chunks is None else scene  # windows have names that change
-        hashes = {"scene_hash": tokenize(whole), "labels_hash": tokenize(labels)}
-        kept_in = None if folder is None else folder / STAGES
-        stages = Stages(cube, tokenize(hashes), kept_in, progress)
-        judgement = Judgement.of(Outcome.of(plan, labels, stages))
-        tree = result_tree(judgement, hashes)
+        stages, labels = opened(plan, folder, progress, hashed=True)
+        split = stages.split(plan, labels)
+        if model is not None:
+            check_carried(plan, stages, split)
+        outcome = Outcome.of(plan, labels, stages, split)
+        judgement = Judgement.of(outcome)
+        tree = result_tree(judgement, stages.hashes)
         if folder is not None:
             write_outputs(
                 folder,
@@ -129,18 +133,7 @@ def run(
                 probabilities=probabilities,
                 progress=progress,
             )
+        if model is not None:
+            trained = map_model(plan, labels, stages, split, mapped=outcome.mapped)
+            save_model(trained, model, overwrite=overwrite)
     return tree
-
-
-def planned(
-    config: str | PathLike[str] | Mapping[str, Any],
-    settings: Iterable[str],
-    goal: Goal | Mapping[str, Any] | None = None,
-) -> Plan:
-    """Return the plan of a configuration, or of the file that holds it, with changes applied."""
-    document = config if isinstance(config, Mapping) else read_document(config)
-    document = with_settings(document, settings)
-    if goal is not None:
-        document = {**document, "goal": goal}
-        document.pop("fraction", None)
-    return make_plan(document)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -25,16 +26,18 @@ from hsreject import __version__
 from hsreject.classify.pool import at_temperature
 from hsreject.classify.scene_model import SceneModel
 from hsreject.context.segsalsa import SegSALSA
-from hsreject.errors import FewPolygonsWarning, HsrejectWarning, InputError
+from hsreject.errors import FewPolygonsWarning, FileError, HsrejectWarning, InputError
+from hsreject.features.windows import in_windows
 from hsreject.files import recall
 from hsreject.io.netcdf import open_dataset, write_dataset
 from hsreject.keys import key_of
+from hsreject.mapping.model_file import read_fitted, write_fitted
 from hsreject.measures.choosing import FRACTION, Goal
 from hsreject.measures.summary import expected_calibration_error
 from hsreject.pipeline.delivery import Delivery, calibration_half, deliver
 from hsreject.pipeline.plan import PLACE_ALONE, Plan
 from hsreject.pipeline.tuning import tune
-from hsreject.progress import ProgressCallback
+from hsreject.progress import ProgressCallback, reporting_reads
 from hsreject.rejection import Novelty, Rejector
 from hsreject.rejection.evidence import P_VALUE, TOKEN
 from hsreject.rejection.ranking import Ranking, Stack
@@ -59,8 +62,15 @@ from hsreject.splits.polygons import (
     polygon_numbers,
 )
 
+STAGES = "stages"  # folder of finished stages, inside that of a run
+CARRIED = "carried-"  # prefix of the stages of a model for other scenes that maps its own apart
 _N_FOLDS = 5
 _STAGE = "stage"  # attribute of a file: the stage that it holds
+_FITTED = ".skops"  # what was fitted for it, beside its maps
+
+
+def _nothing() -> None:
+    """Return that nothing was fitted."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +79,7 @@ class Stage:
 
     data: xr.Dataset
     key: str | None  # hash of everything that it depends on; None where that is not known
-    model: Any = None  # of a classifier that was fitted just now, not read from a file
+    fitted: Callable[[], Any] = _nothing  # gives what was fitted for it; None if that is lost
 
     def joined(self, other: Stage) -> Stage:
         """Return what both stages give."""
@@ -88,55 +98,72 @@ class Stages:
     """The stages on one scene."""
 
     cube: xr.DataArray  # (band, y, x)
-    key: str  # token of the scene and its labels
+    key: str | None  # token of the scene and its labels
     folder: Path | None  # where finished stages are kept; None keeps none
     progress: ProgressCallback
+    hashes: Mapping[str, str] = field(default_factory=dict)  # of the scene and its labels
 
     def split(self, plan: Plan, labels: xr.DataArray) -> Stage:
         """Return `train` and `test`, the labels of the pixels to learn from and to evaluate on."""
         train, test = plan.sampling(labels, seed=plan.seed)
-        if not (test != NO_REFERENCE).any() and LEFT_OUT not in train.attrs:
-            raise InputError(
-                "The sampling leaves no test pixel, so nothing can be evaluated. "
-                "Draw fewer training pixels."
-            )
         data = xr.Dataset({"train": train, "test": test})
-        return Stage(data, tokenize(__version__, self.key, data))
+        return Stage(data, None if self.key is None else tokenize(__version__, self.key, data))
 
-    def tune(self, plan: Plan, split: Stage, *, name: str, fitted: Any) -> Stage:
+    def tune(self, plan: Plan, split: Stage, *, name: str, fitted: Callable[[], Any]) -> Stage:
         """Return the weights of the context that were tried with their scores, best first."""
         contexts = [plan.with_weight(weight).context for weight in plan.weights]
-        train = split.data["train"]
-        work = partial(tune, plan, self.cube, train, fitted=fitted, progress=self.progress)
-        return self._kept(name, _key(split, clone(plan.model), contexts), work)
-
-    def classify(self, model: SceneModel, split: Stage, *, name: str) -> Stage:
-        """Return the class `probability` of a model fitted to the training pixels.
-
-        A model that weighs candidates of its own leaves what it tried, along `candidate`.
-        """
-        estimator, train = clone(model), split.data["train"]
 
         def compute() -> xr.Dataset:
-            probability = estimator.fit_predict_proba(self.cube, train, progress=self.progress)
+            train = split.data["train"]
+            return tune(plan, self.cube, train, fitted=fitted(), progress=self.progress)
+
+        return self._kept(name, _key(split, clone(plan.model), contexts), compute)
+
+    def classify(
+        self,
+        model: SceneModel,
+        split: Stage,
+        *,
+        name: str,
+        keep_model: bool = True,
+        known: SceneModel | None = None,
+    ) -> Stage:
+        """Return the class `probability` of a model fitted to the training pixels.
+
+        A model that weighs candidates of its own leaves what it tried, along `candidate`. It is not
+        fitted if it is `known`, which a run has fitted to these pixels.
+        """
+        estimator, train = clone(model) if known is None else known, split.data["train"]
+
+        def compute() -> xr.Dataset:
+            if known is not None:
+                probability = known.predict_proba(self.cube, progress=self.progress)
+            else:
+                probability = estimator.fit_predict_proba(self.cube, train, progress=self.progress)
             tried = getattr(estimator, "tried_", xr.Dataset())
             return tried.assign(probability=probability.compute())
 
-        stage = self._kept(name, _key(split, clone(model)), compute)
+        stage = self._kept(
+            name, _key(split, clone(model)), compute, estimator if keep_model else None
+        )
         data = stage.data.assign(image=self.cube)
         if data["probability"].attrs.get(CALIBRATED):
             data["label_probability"] = data["probability"].max(CATEGORY).drop_attrs(deep=False)
-        return replace(
-            stage, data=data, model=estimator if hasattr(estimator, "classes_") else None
-        )
+        return replace(stage, data=data)
 
     def novelty(self, split: Stage) -> Stage:
         """Return the `p_value` of every pixel, which the training pixels alone decide."""
+        novelty = Novelty()
 
         def compute() -> xr.Dataset:
-            return Novelty().fit_p_value(self.cube, split.data["train"]).to_dataset()
+            return novelty.fit_p_value(self.cube, split.data["train"]).to_dataset()
 
-        return self._kept("novelty", _key(split, Novelty()), compute)
+        return self._kept("novelty", _key(split, clone(novelty)), compute, novelty)
+
+    def finished(self, name: str, part: Any, split: Stage) -> Any:
+        """Return a part as a run has fitted it to the training pixels for that stage, or None."""
+        path = self._path(f"{name}-{_key(split, clone(part))}", split.key)
+        return None if path is None else _read_fitted(path)
 
     def solve_context(
         self, context: SegSALSA, before: Stage, tuned: Stage | None, prefix: str
@@ -214,18 +241,64 @@ class Stages:
         key = _key(split, clone(plan.model), plan.context, ranking)
         return self._kept("polygons-left-out", key, compute)
 
-    def _kept(self, name: str, key: str | None, compute: Callable[[], xr.Dataset]) -> Stage:
-        """Return a stage from its file, or compute it and keep it there."""
+    def _kept(
+        self, name: str, key: str | None, compute: Callable[[], xr.Dataset], part: Any = None
+    ) -> Stage:
+        """Return a stage from its file, or compute it and keep it there, with the part it fits."""
         identity = f"{name}-{key}"
+        path = self._path(identity, key)
 
         def identified() -> xr.Dataset:
-            return compute().assign_attrs({_STAGE: identity})
+            data = compute().assign_attrs({_STAGE: identity})
+            if part is not None and path is not None:
+                _keep_fitted(part, path)
+            return data
 
-        path = self.folder / f"{identity}.nc" if self.folder and key else None
         self.progress(name, 0, 1)
         data = recall(path, identified, read=_read_stage, write=write_dataset)
         self.progress(name, 1, 1)
-        return Stage(data, key)
+        if part is None:
+            return Stage(data, key)
+        if any(name.endswith("_") for name in vars(part)):  # fitted, not read from a file
+            return Stage(data, key, lambda: part)
+        return Stage(data, key, _nothing if path is None else partial(_read_fitted, path))
+
+    def _path(self, identity: str, key: str | None) -> Path | None:
+        """Return the file of a stage, where it is kept."""
+        return self.folder / f"{identity}.nc" if self.folder and key else None
+
+
+def opened(
+    plan: Plan, out: Path | None, progress: ProgressCallback, *, hashed: bool = False
+) -> tuple[Stages, xr.DataArray]:
+    """Open the scene of a plan; return the stages on it, kept in the folder of a run, and labels.
+
+    Without a folder the scene is hashed only if the hashes are asked for.
+    """
+    with reporting_reads(progress):
+        scene, labels = plan.load()
+        cube, labels = in_windows(scene), labels.compute()
+    if out is None and not hashed:
+        return Stages(cube, None, None, progress), labels
+    whole = cube if cube.chunks is None else scene  # windows have names that change
+    hashes = {"scene_hash": tokenize(whole), "labels_hash": tokenize(labels)}
+    kept_in = None if out is None else out / STAGES
+    return Stages(cube, tokenize(hashes), kept_in, progress, hashes), labels
+
+
+def _keep_fitted(part: Any, path: Path) -> None:
+    """Keep what was fitted beside the maps of its stage; what a model file cannot hold is not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(InputError):
+        write_fitted(part, path.with_suffix(_FITTED), overwrite=True)
+
+
+def _read_fitted(path: Path) -> Any:
+    """Return what was fitted for the stage of that file; None if it is not there, or damaged."""
+    try:
+        return read_fitted(path.with_suffix(_FITTED))
+    except FileError:
+        return None
 
 
 def _read_stage(path: Path) -> xr.Dataset:
@@ -279,11 +352,17 @@ class Outcome:
     evidence: xr.Dataset  # what was computed for the pixels: probabilities, and the context if any
     systems: Mapping[str, System]  # of its rejectors, then of what it is compared with
     left_out: LeftOutAccuracy | None = None  # where all polygons are for training
+    mapped: MappedScene | None = None  # of which a model for other scenes can be made
 
     @classmethod
-    def of(cls, plan: Plan, labels: xr.DataArray, stages: Stages) -> Outcome:
+    def of(cls, plan: Plan, labels: xr.DataArray, stages: Stages, split: Stage) -> Outcome:
         """Compute the maps that the goal of a plan asks for, and all baselines."""
-        split, document = stages.split(plan, labels), plan.document
+        train, test, document = split.data["train"], split.data["test"], plan.document
+        if not (test != NO_REFERENCE).any() and LEFT_OUT not in train.attrs:
+            raise InputError(
+                "The sampling leaves no test pixel, so nothing can be evaluated. "
+                "Draw fewer training pixels."
+            )
         plan = plan.of_classes(class_table(labels), split.data["train"])
         left_out = None
         with warnings.catch_warnings():
@@ -306,6 +385,7 @@ class Outcome:
             mapped.in_context.data,
             systems,
             left_out,
+            mapped,
         )
 
     @property
@@ -326,19 +406,35 @@ class MappedScene:
 
     @classmethod
     def of(
-        cls, plan: Plan, stages: Stages, split: Stage, novelty: Stage | None, prefix: str = ""
+        cls,
+        plan: Plan,
+        stages: Stages,
+        split: Stage,
+        novelty: Stage | None,
+        *,
+        prefix: str = "",
+        known: SceneModel | None = None,
     ) -> MappedScene:
-        """Settle what a plan leaves open, and map the scene."""
+        """Settle what a plan leaves open, and map the scene, with a model that may be `known`.
+
+        A prefix is that of a baseline, whose model nobody asks for.
+        """
         tuned = None
-        pixelwise = stages.classify(plan.model, split, name=f"{prefix}classifier")
+        pixelwise = stages.classify(
+            plan.model,
+            split,
+            name=f"{prefix}classifier",
+            keep_model=prefix in {"", CARRIED},
+            known=known,
+        )
         if plan.weights:
-            tuned = stages.tune(plan, split, name=f"{prefix}choosing", fitted=pixelwise.model)
+            tuned = stages.tune(plan, split, name=f"{prefix}choosing", fitted=pixelwise.fitted)
             plan = plan.with_weight(float(tuned.data["weight"][0]))
+        in_context = pixelwise
+        if plan.context is not None:
+            in_context = stages.solve_context(plan.context, pixelwise, tuned, prefix)
         if novelty is not None and plan.needs_p_value:
-            pixelwise = pixelwise.joined(novelty)
-        if plan.context is None:
-            return cls(plan, tuned, pixelwise, pixelwise)
-        in_context = stages.solve_context(plan.context, pixelwise, tuned, prefix)
+            pixelwise, in_context = (one.joined(novelty) for one in (pixelwise, in_context))
         return cls(plan, tuned, pixelwise, in_context)
 
     def evidence(self, rejector: Rejector) -> Stage:
@@ -360,7 +456,7 @@ def _with_test(plan: Plan, stages: Stages, split: Stage) -> tuple[MappedScene, d
     }
     for name, baseline in plan.baselines.items():
         try:
-            other = MappedScene.of(baseline, stages, split, novelty, f"{name}-")
+            other = MappedScene.of(baseline, stages, split, novelty, prefix=f"{name}-")
             alone = replace(other.plan, rejectors={name: other.plan.ranking})
             systems[name] = _system(replace(other, plan=alone), name, stages, split)
         except InputError as error:  # such as more components than the scene has bands

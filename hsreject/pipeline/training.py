@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from os import PathLike
+from pathlib import Path
 from typing import Any, cast
 
 import xarray as xr
 from sklearn.base import clone
 
-from hsreject.errors import ConfigError
+from hsreject.errors import ConfigError, FileError
+from hsreject.files import alone_in
 from hsreject.mapping.map_model import MapModel, TrainingScene
 from hsreject.pipeline.config import config_text
-from hsreject.pipeline.plan import Plan
-from hsreject.pipeline.run import planned
-from hsreject.pipeline.tuning import tune
-from hsreject.progress import ProgressCallback, no_progress, reporting_reads
-from hsreject.rejection import RankedRejector
+from hsreject.pipeline.plan import Plan, planned
+from hsreject.pipeline.stages import CARRIED, STAGES, MappedScene, Stage, Stages, opened
+from hsreject.progress import ProgressCallback, no_progress
+from hsreject.rejection import Novelty, RankedRejector
+from hsreject.rejection.evidence import HIDDEN_FIELD, IMAGE, PROBABILITY
 from hsreject.schema import BAND, NO_REFERENCE, class_table
 
 
 def train(
     config: str | PathLike[str] | Mapping[str, Any],
     *,
+    out: str | PathLike[str] | None = None,
     settings: Iterable[str] = (),
     rejector: str | None = None,
     progress: ProgressCallback = no_progress,
@@ -38,6 +42,9 @@ def train(
     ----------
     config : path or mapping
         As for :func:`hsreject.run`.
+    out : path, optional
+        The folder of a run (`out` of :func:`hsreject.run`): what it has fitted is not fitted again,
+        and what is fitted now is kept there.
     settings : iterable of str
         Changes such as ``"context.weight=4"``.
     rejector : str, optional
@@ -63,36 +70,69 @@ def train(
     >>> model.halo, len(model.classes.names)
     (16, 5)
     """
-    plan = planned(config, settings).carried
-    _chosen_rejector(plan, rejector)  # says what is wrong before the work
-    with reporting_reads(progress):
-        cube, labels = plan.load()
-    training, test = plan.sampling(labels, seed=plan.seed)
-    groups = plan.document.get("groups")
-    plan = plan.of_classes(class_table(labels), training)
-    if plan.context is not None:  # says now, not when a map is made, that it cannot be
-        plan.context.check_blocks(cube.sizes[BAND], len(class_table(training).values))
-    progress("classifier", 0, 1)
-    classifier = clone(plan.model)
-    probability = classifier.fit_predict_proba(cube, training, progress=progress)
-    progress("classifier", 1, 1)
-    if plan.weights:
-        candidates = tune(plan, cube, training, fitted=classifier, progress=progress)
-        plan = plan.with_weight(float(candidates["weight"][0]))
+    plan = planned(config, settings)
+    chosen_rejector(plan, rejector)  # says what is wrong before the work
+    folder = None if out is None else Path(out)
+    if folder is not None and not (folder / STAGES).is_dir():
+        raise FileError(f"{folder} is not the folder of a run. Give one, or leave it out.")
+    with nullcontext() if folder is None else alone_in(folder):
+        stages, labels = opened(plan, folder, progress)
+        split = stages.split(plan, labels)
+        check_carried(plan, stages, split)
+        return map_model(plan, labels, stages, split, rejector=rejector)
+
+
+def check_carried(plan: Plan, stages: Stages, split: Stage) -> None:
+    """Raise where a context could not map other scenes: now, not when a map is made."""
+    if plan.context is not None:
+        n_classes = len(class_table(split.data["train"]).values)
+        plan.context.check_blocks(stages.cube.sizes[BAND], n_classes)
+
+
+def map_model(
+    plan: Plan,
+    labels: xr.DataArray,
+    stages: Stages,
+    split: Stage,
+    *,
+    mapped: MappedScene | None = None,
+    rejector: str | None = None,
+) -> MapModel:
+    """Return the model of a plan for other scenes.
+
+    What a run has `mapped`, or has left in its folder, is not fitted again.
+    """
+    cube, train, test = stages.cube, split.data["train"], split.data["test"]
+    own = plan.carried.of_classes(class_table(labels), train)
+    if plan.carried is not plan:  # the run has mapped its own scene by more than can be carried
+        known = stages.finished(f"{CARRIED}classifier", own.model, split)
+        if known is None:
+            of_run = stages.finished("classifier", plan.model, split)
+            fitted = of_run if mapped is None else mapped.pixelwise.fitted()
+            known = None if fitted is None else fitted.carried()
+        mapped = MappedScene.of(own, stages, split, None, prefix=CARRIED, known=known)
+    elif mapped is None:
+        mapped = MappedScene.of(own, stages, split, None)
+    classifier = mapped.pixelwise.fitted()
+    if classifier is None:  # its file is gone, or cannot hold such a model
+        classifier = clone(own.model).fit(cube, train, progress=stages.progress)
     model = MapModel(
         classifier,
-        _chosen_rejector(plan, rejector),
-        training_scene=TrainingScene.of(cube, training, classifier),
+        chosen_rejector(mapped.plan, rejector),
+        training_scene=TrainingScene.of(
+            cube, train, classifier, novelty=stages.finished("novelty", Novelty(), split)
+        ),
         title=plan.title,
-        configuration=config_text({**plan.document, "groups": groups}),
+        configuration=config_text({**mapped.plan.document, "groups": plan.document.get("groups")}),
     )
-    if (test != NO_REFERENCE).any():
-        maps = xr.Dataset({"probability": probability.compute(), "image": cube})
-        model = model.tested(maps, test, progress=progress)
-    return model
+    if not (test != NO_REFERENCE).any():
+        return model
+    fields = [PROBABILITY, HIDDEN_FIELD]
+    maps = mapped.in_context.data[[name for name in fields if name in mapped.in_context.data]]
+    return model.tested(maps.assign({IMAGE: cube}), test, progress=stages.progress)
 
 
-def _chosen_rejector(plan: Plan, name: str | None) -> RankedRejector:
+def chosen_rejector(plan: Plan, name: str | None) -> RankedRejector:
     """Return the rejector of a plan that a map model uses, or say why it cannot."""
     if name is None:
         return plan.ranking

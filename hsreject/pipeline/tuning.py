@@ -46,10 +46,10 @@ def tune(
     The `brier_score` of the training pixels left out decides, each fold at the temperature that
     suits the others best: the field of a context ranks, and is nearly 0 or 1, so it is calibrated
     before it is judged. Of equals the first in the plan is taken. `temperature` is that of all
-    folds together; `accuracy`, which is too rough to choose by, is for the reader. The plan's own
-    model, `fitted`, need not be fitted again.
+    folds together; `accuracy`, which is too rough to choose by, is for the reader. What the plan's
+    model has learned when it was `fitted` to these pixels need not be learned again.
     """
-    model = plan.model if fitted is None else fitted
+    maps_of = plan.model.held_out_proba if fitted is None else fitted.held_out_again
     contexts = [_guided(plan.with_weight(weight).context, cube) for weight in plan.weights]
     pixels: list[list[Pixels]] = [[] for _ in contexts]
     counts = np.ones(train.shape)
@@ -58,7 +58,7 @@ def tune(
         counts = 1 / np.bincount(polygon.ravel())[polygon]
     total = len(contexts) * _N_FOLDS
     progress("tuning", 0, total)
-    for probability, left_out in model.held_out_proba(cube, train, n_folds=_N_FOLDS):
+    for probability, left_out in maps_of(cube, train, n_folds=_N_FOLDS):
         trusted = left_out & ~np.asarray(probability.coords.get(DOUBTED, False))
         for context, of_folds in zip(contexts, pixels, strict=True):
             field = probability if context is None else context.solve(probability).hidden_field

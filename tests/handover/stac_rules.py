@@ -107,38 +107,6 @@ PROCESSING = {
     "version": TEXT,
     "datetime": DATE,
 }
-MODEL_FIELDS = {  # of the item alone
-    "name": {"type": "string", "pattern": r"^[a-zA-Z][a-zA-Z0-9_.\-\s]+[a-zA-Z0-9]$"},
-    "input": {
-        "type": "array",
-        "items": {
-            "type": "object",
-            "required": ["name", "bands", "input"],
-            # bands that are named must be described in the item; ours are only counted
-            "properties": {"name": FILLED_TEXT, "bands": {"maxItems": 0}, "input": ARRAY},
-        },
-    },
-    "output": {
-        "type": "array",
-        "items": {
-            "type": "object",
-            "required": ["name", "tasks", "result"],
-            "properties": {
-                "name": FILLED_TEXT,
-                "tasks": TASKS,
-                "result": ARRAY,
-                "classification:classes": CLASSES,
-            },
-        },
-    },
-}
-MODEL = {  # of the item, or of its assets
-    "architecture": TEXT,
-    "tasks": TASKS,
-    "framework": {"type": "string", "pattern": r"^[^\s._\-].*[^\s._\-]$"},
-    "framework_version": {"type": "string", "pattern": r"^\d+\.\d+\.\d+"},
-    "artifact_type": FILLED_TEXT,
-}
 
 
 def only(prefix: str, fields: dict) -> dict:
@@ -180,31 +148,11 @@ def projection(prefix: str) -> dict:
     return {"allOf": [everywhere(prefix, PROJECTION), {"properties": {"properties": stated}}]}
 
 
-def model(prefix: str) -> dict:
-    """An asset is the model if and only if it says of which type; the item says what it does."""
-    role = {"required": ["roles"], "properties": {"roles": {"contains": {"const": "mlm:model"}}}}
-    typed = {"required": [f"{prefix}:artifact_type"]}
-    is_model = {"oneOf": [{"allOf": [role, typed]}, {"not": {"anyOf": [role, typed]}}]}
-    asked = ("name", "architecture", "tasks", "input", "output")
-    of_item = {name: rule for name, rule in MODEL.items() if name != "artifact_type"}
-    stated = only(prefix, {**MODEL_FIELDS, **of_item})
-    of_assets = {"allOf": [only(prefix, MODEL), is_model]}
-    return {
-        "required": ["type", "properties", "assets"],
-        "properties": {
-            "properties": {**stated, "required": [f"{prefix}:{name}" for name in asked]},
-            "assets": {"type": "object", "additionalProperties": of_assets},
-        },
-        "allOf": [some_asset(role)],
-    }
-
-
 RULES = {
     "projection/v2.0.0": projection("proj"),
     "raster/v2.0.0": raster("raster"),
     "classification/v2.0.0": everywhere("classification", CLASSIFICATION),
     "processing/v1.2.0": everywhere("processing", PROCESSING),
-    "mlm/v1.4.0": model("mlm"),
 }
 
 

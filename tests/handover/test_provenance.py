@@ -14,7 +14,7 @@ from pystac.validation.stac_validator import JsonSchemaSTACValidator
 
 import hsreject as hr
 from hsreject.handover.filled_map import filled_raster
-from hsreject.handover.provenance import Provenance, write_map_item, write_model_item
+from hsreject.handover.provenance import Provenance, write_map_item
 from hsreject.io.maps import write_maps
 from tests.cli.calling import call
 from tests.handover import stac_rules
@@ -79,14 +79,6 @@ def test_the_item_of_a_map_whose_reference_system_has_no_number(tmp_path) -> Non
     assert (west < east, south < north) == (True, True)
 
 
-@pytest.mark.parametrize("name", ["model.skops", "2026 Grünland (b).skops"])
-def test_the_item_of_a_model(tmp_path, name) -> None:
-    table = hr.schema.class_table(named_map())
-    write_model_item(tmp_path / name, table, 200, SOURCE, architecture="AutoClassifier")
-    item = opened(tmp_path / name.replace("skops", "item.json"))
-    assert item["assets"]["model"]["href"] == f"./{name}"
-
-
 def changed(item: dict, place: str, value: object) -> dict:
     """Return an item with another value at a place such as properties/datetime; None drops it."""
     item = json.loads(json.dumps(item))
@@ -116,43 +108,21 @@ WRONG_MAPS = {
     "assets/map/bands/0/classification:classes/1/name": "corn, no till",
     "assets/map/bands/0/classification:classes/1/color_hint": "#e69f00",
 }
-WRONG_MODELS = {
-    "properties/mlm:name": "2026 model",
-    "properties/mlm:architecture": None,
-    "properties/mlm:tasks": ["mapping"],
-    "properties/mlm:artifact_type": "skops",
-    "properties/mlm:input/0/input/shape": [],
-    "properties/mlm:input/0/input/data_type": "float",
-    "properties/mlm:output/0/result": None,
-    "properties/mlm:output/0/classification:classes/0/name": "",
-    "assets/model/mlm:artifact_type": None,
-    "assets/model/roles": ["data"],
-    "assets/model/mlm:name": "model",
-    "assets/other": {"href": "./a.txt", "mlm:artifact_type": "skops"},
-}
 
 
-@pytest.mark.parametrize(
-    ("wrong", "of_model"), [(WRONG_MAPS, False), (WRONG_MODELS, True)], ids=["map", "model"]
-)
-def test_the_rules_refuse_what_is_wrong(tmp_path, wrong, of_model) -> None:
+def test_the_rules_refuse_what_is_wrong(tmp_path) -> None:
     label, path = named_map(), tmp_path / "item.json"
     hr.write_map(label, tmp_path / "map.tif")
-    if of_model:
-        table = hr.schema.class_table(label)
-        path = tmp_path / "model.item.json"
-        write_model_item(tmp_path / "model.skops", table, 200, SOURCE, architecture="a")
-    else:
-        write_map_item(tmp_path, label, SOURCE, {"map": "map.tif"})
+    write_map_item(tmp_path, label, SOURCE, {"map": "map.tif"})
     item = opened(path)
-    for place_of_fault, value in wrong.items():
+    for place_of_fault, value in WRONG_MAPS.items():
         path.write_text(json.dumps(changed(item, place_of_fault, value)), "utf-8")
         with pytest.raises((pystac.STACValidationError, jsonschema.ValidationError)):
             opened(path)
 
 
 @pytest.mark.filterwarnings("ignore::hsreject.errors.GuessWarning")
-def test_a_run_a_model_and_a_map_say_where_they_come_from(tmp_path, monkeypatch) -> None:
+def test_a_run_and_a_map_say_where_they_come_from(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     cube, _ = hr.synthetic_scene(rows=32, columns=32, n_bands=8)
     cube.rio.to_raster("scene.tif")
@@ -173,7 +143,6 @@ def test_a_run_a_model_and_a_map_say_where_they_come_from(tmp_path, monkeypatch)
     (level,) = item["assets"]["confidence_classes"]["bands"]
     assert [one["name"] for one in level["classification:classes"]] == ["low", "medium", "high"]
     assert call("train", "config.toml", "--model", "model.skops") == 0
-    opened(tmp_path / "model.item.json")
     assert call("map", "scene.tif", "--model", "model.skops", "--out", "maps", "--fraction", 0.1,
                 "--foreign", "allow") == 0  # fmt: skip
     opened(tmp_path / "maps/item.json")

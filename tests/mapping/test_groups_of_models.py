@@ -160,9 +160,6 @@ def test_the_commands_say_how_much_is_known(tmp_path, capsys) -> None:
     scene = write_scene(larger_scene(64, 64), tmp_path / "scene.img", "ENVI")
     assert call("train", tmp_path / "config.toml", "--model", tmp_path / "m.skops") == 0
     assert "kept as class" in capsys.readouterr().out
-    item = json.loads((tmp_path / "m.item.json").read_text("utf-8"))
-    output = item["properties"]["mlm:output"][0]["classification:classes"]
-    assert [one["title"] for one in output][-2:] == ["pair", "three"]
     options = ("--model", tmp_path / "m.skops", "--fraction", 0.2, "--foreign", "allow")
     assert call("map", scene, "--out", tmp_path / "out", *options) == 0
     printed = capsys.readouterr().out
