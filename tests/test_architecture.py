@@ -83,6 +83,24 @@ def test_no_folder_outgrows_its_dozen() -> None:
     assert {str(folder): n for folder, n in sizes.items() if n > 12} == {}
 
 
+def test_no_function_has_more_than_ten_parameters() -> None:
+    """Those of a command of the command line are its options."""
+    many = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                continue
+            given = node.args
+            names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+            names += [one.arg for one in (given.vararg, given.kwarg) if one is not None]
+            n_parameters = len(names) - (names[:1] in (["self"], ["cls"]))
+            name = getattr(node, "name", "lambda")
+            is_command = path.parent.name == "cli" and name.endswith("_command")
+            if n_parameters > 10 and not is_command:
+                many[f"{path.relative_to(PACKAGE)}:{node.lineno} {name}"] = n_parameters
+    assert many == {}
+
+
 def running(tree: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes of a module, inside functions too, but not what only a type checker reads."""
     for node in ast.iter_child_nodes(tree):

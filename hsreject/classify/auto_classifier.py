@@ -188,7 +188,7 @@ class AutoClassifier(SceneModel):
         """Return the model for other scenes: what ``spatial=False`` fits to the same scene."""
         self._carry()
         model = copy(self)
-        vars(model).update(vars(self))  # with what was learned
+        model.__dict__.update(self.__dict__)  # with what was learned
         model.spatial, model.pool_ = False, self.carried_pools_[1]
         return model
 

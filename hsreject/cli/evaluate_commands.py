@@ -180,6 +180,7 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
             training_warnings(label, maps["label"], maps["reference"].values.nonzero())
         systems[system] = as_dataset(maps)
     with progress_on() as progress:
+        progress("page", 0, 1)
         page = write_explorer(
             systems,
             out,
@@ -190,7 +191,7 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
             certified=certified,
             nodata=nodata,
             overwrite=overwrite,
-            progress=progress,
         )
+        progress("page", 1, 1)
     size = page.stat().st_size / 1e6
     say(f"wrote {page} ({size:.1f} MB). Open it in a browser.")

@@ -83,20 +83,24 @@ def init_command(  # noqa: PLR0913 (all but two are options)
 
     from hsreject.measures.choosing import Goal
     from hsreject.pipeline.drafting import draft_configuration
+    from hsreject.pipeline.parts import Files
 
     try:
         with progress_on(log=False) as progress:
-            draft = draft_configuration(
-                scene,
-                labels,
+            files = Files(
+                str(scene),
+                str(labels),
+                attribute=attribute,
                 variable=variable,
                 labels_variable=labels_variable,
-                attribute=attribute,
                 band_axis=band_axis,
-                nodata=nodata,
-                scene_nodata=scene_nodata,
-                align=align,  # type: ignore[arg-type]  # open_labels checks it
+                nodata=scene_nodata,
+                labels_nodata=nodata,
                 names=_parsed_names(names),
+            )
+            draft = draft_configuration(
+                files,
+                align=align,  # type: ignore[arg-type]  # open_labels checks it
                 sampling=sampling,
                 goal=Goal.from_table(goal_table(goal or ["accuracy=0.95"])),
                 progress=progress,
@@ -123,7 +127,7 @@ def _in_options(message: str, labels: Path) -> str:
     return _KEYWORD.sub(as_option, message)
 
 
-def _parsed_names(text: str | None) -> dict[int, str] | list[str] | None:
+def _parsed_names(text: str | None) -> dict[str, str] | list[str] | None:
     """Return the class names of --names: by value, or in the order of the values 1, 2, ..."""
     parts = [part.strip() for part in (text or "").split(",") if part.strip()]
     if not any("=" in part for part in parts):
@@ -131,7 +135,7 @@ def _parsed_names(text: str | None) -> dict[int, str] | list[str] | None:
     pairs = [part.partition("=") for part in parts]
     if not all(value.strip().isdigit() and name.strip() for value, _, name in pairs):
         raise InputError(f"--names must look like corn,soil or 1=corn,4=soil (got '{text}').")
-    return {int(value): name.strip() for value, _, name in pairs}
+    return {str(int(value)): name.strip() for value, _, name in pairs}
 
 
 def groups_command(

@@ -219,13 +219,12 @@ class _Page:
                     self.scene, chunks="auto", variable=self.variable, band_axis=self.band_axis
                 )
             write_explorer(
-                result.maps,
+                result.maps.assign_attrs(note=" ".join(summary.notes)),
                 folder / PAGE,
                 scene=cube,
                 title=self.scene.name,
                 fraction=summary.rejected_fraction,
                 certified=rejection.threshold if rejection.asked == "certificate" else None,
-                note=" ".join(summary.notes),
             )
         except InputError as error:  # the maps are there all the same
             self.fault = str(error)

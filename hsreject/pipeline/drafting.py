@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,12 +18,12 @@ from hsreject.errors import InputError
 from hsreject.files import existing, reading
 from hsreject.io.describe import note_on_zeros, pixels_of, without_pixels_of
 from hsreject.io.grid import Grid
-from hsreject.io.labels import open_labels
 from hsreject.io.lookup import LookupTable
 from hsreject.io.remote import existing_scene
-from hsreject.io.scene import Kind, file_kind, open_scene
+from hsreject.io.scene import Kind, file_kind
 from hsreject.io.vectors.vector import is_known, read_columns
 from hsreject.measures.choosing import Goal
+from hsreject.pipeline.parts import Files
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.registry import check_choice
 from hsreject.report.page import templates
@@ -68,45 +68,79 @@ class _Count(NamedTuple):
     n_pixels: int
 
 
-def draft_configuration(  # noqa: PLR0913 (all but two are options)
-    scene: Path,
-    labels: Path,
+def draft_configuration(
+    files: Files,
     *,
-    variable: str | None = None,
-    labels_variable: str | None = None,
-    attribute: str | None = None,
-    band_axis: int | None = None,
-    nodata: int | None = None,
-    scene_nodata: float | None = None,
     align: Literal["exact", "nearest"] | None = None,
-    names: Mapping[int, str] | Sequence[str] | None = None,
     sampling: str | None = None,
     goal: Goal | None = None,
     progress: ProgressCallback = no_progress,
 ) -> Draft:
     """Look at a scene and its labels, and return a configuration that runs as it is.
 
-    Options that are not given are chosen where a file allows several, and the notes say so.
+    Options that are not given are chosen where a file allows several, and the notes say so. Labels
+    on another grid are brought onto that of the scene, unless `align` says how they lie.
     """
     if sampling is not None:
         check_choice("sampling", sampling, SAMPLINGS)
     notes: list[str] = []
-    scene = existing_scene(scene)
-    if attribute is None and file_kind(existing(labels)) is Kind.VECTOR:
-        attribute, paired = _class_attribute(labels, labels_variable, notes)
-        names = names or paired
-    cube = open_scene(scene, chunks="auto", variable=variable, band_axis=band_axis)
+    look = _looked_at(files, align, notes, progress)
+    if sampling is None:
+        sampling = _suitable_sampling(look.reference, look.labelled_share)
+        if sampling == "blocks":
+            notes.append(
+                "The labels are a map of parts of the scene, in which classes touch: blocks of it "
+                "are for training or for testing, [sampling] name = 'blocks'."
+            )
+    of_sampling = _of_sampling(sampling, look.counts, look.reference, notes)
+    text = _rendered(look, goal or Goal(accuracy=0.95), sampling, of_sampling, notes)
+    return Draft(text, look.summary, tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """What was seen of a scene and its labels."""
+
+    files: Files  # with what was chosen where a file allows several
+    moved: str | None  # how labels on another grid are brought onto that of the scene
+    cube: xr.DataArray
+    reference: xr.DataArray  # the labels where the scene has data
+    counts: list[_Count]
+    labelled_share: float  # of the pixels with data
+
+    @property
+    def summary(self) -> str:
+        """The size of it in one line."""
+        rows, columns, bands = (self.cube.sizes[dim] for dim in (Y, X, BAND))
+        n_labelled = sum(count.n_pixels for count in self.counts)
+        return (
+            f"{rows} rows x {columns} columns x {bands} bands; {len(self.counts)} classes in "
+            f"{n_labelled} labelled pixels"
+        )
+
+
+def _looked_at(
+    files: Files,
+    align: Literal["exact", "nearest"] | None,
+    notes: list[str],
+    progress: ProgressCallback,
+) -> _Look:
+    """Open scene and labels, and count; or say why nothing can be learned."""
+    labels = Path(files.labels)
+    files = replace(files, path=str(existing_scene(Path(str(files.path)))))
+    if files.attribute is None and file_kind(existing(labels)) is Kind.VECTOR:
+        attribute, paired = _class_attribute(labels, files.labels_variable, notes)
+        names = files.names or {str(code): name for code, name in (paired or {}).items()} or None
+        files = replace(files, attribute=attribute, names=names)
+    cube = files.open_scene()
     if cube.sizes[BAND] < 2:
         raise InputError(
-            f"{scene} has one band, which is not a scene. Give the scene first and then its "
+            f"{files.path} has one band, which is not a scene. Give the scene first and then its "
             "labels: hsreject init SCENE LABELS."
         )
-    if scene_nodata is not None:
-        cube = without_pixels_of(cube, scene_nodata)
-    options = {
-        "attribute": attribute, "variable": labels_variable, "nodata": nodata, "names": names
-    }  # fmt: skip
-    reference, how = _aligned(labels, cube, options, align, notes)
+    if files.nodata is not None:
+        cube = without_pixels_of(cube, files.nodata)
+    reference, moved = _aligned(files, cube, align, notes)
     notes += [*cube.attrs.get("guesses", ()), *reference.attrs.get("guesses", ())]
     with counting_tasks("reading pixels", progress):
         valid, n_zeros = compute(valid_pixels(cube).data, pixels_of(cube, 0).sum().data)
@@ -114,34 +148,30 @@ def draft_configuration(  # noqa: PLR0913 (all but two are options)
         notes.append(note_on_zeros(int(n_zeros), valid.size))
     counts = _counts(reference, valid, labels, notes)
     with_data = np.where(valid, reference.values, reference.dtype.type(NO_REFERENCE))
-    reference = reference.copy(data=with_data)
     n_labelled = sum(count.n_pixels for count in counts)
-    summary = (
-        f"{cube.sizes[Y]} rows x {cube.sizes[X]} columns x {cube.sizes[BAND]} bands; "
-        f"{len(counts)} classes in {n_labelled} labelled pixels"
-    )
-    if sampling is None:
-        sampling = _suitable_sampling(reference, n_labelled / valid.sum())
-        if sampling == "blocks":
-            notes.append(
-                "The labels are a map of parts of the scene, in which classes touch: blocks of it "
-                "are for training or for testing, [sampling] name = 'blocks'."
-            )
-    of_sampling = _of_sampling(sampling, counts, reference, notes)
+    share = float(n_labelled / valid.sum())
+    return _Look(files, moved, cube, reference.copy(data=with_data), counts, share)
+
+
+def _rendered(
+    look: _Look, goal: Goal, sampling: str, of_sampling: Mapping[str, Any], notes: list[str]
+) -> str:
+    """Return the configuration as text, with what was seen as comments."""
+    files, counts = look.files, look.counts
     table = {
         "name": "files",
-        "path": str(scene),
-        "variable": variable,
-        "band_axis": band_axis,
-        "nodata": scene_nodata,
-        "labels": str(labels),
-        "labels_variable": labels_variable,
-        "labels_nodata": nodata,
-        "attribute": attribute,
-        "align": how,
+        "path": files.path,
+        "variable": files.variable,
+        "band_axis": files.band_axis,
+        "nodata": files.nodata,
+        "labels": files.labels,
+        "labels_variable": files.labels_variable,
+        "labels_nodata": files.labels_nodata,
+        "attribute": files.attribute,
+        "align": look.moved,
     }
     plain = [f"class {number}" for number in range(1, len(counts) + 1)]
-    lookup = LookupTable.of(cube)
+    lookup = LookupTable.of(look.cube)
     in_sensor = f"sensor geometry; maps are written with {lookup.grid}" if lookup else None
     environment = templates("hsreject.pipeline")
     environment.filters |= {
@@ -150,20 +180,19 @@ def draft_configuration(  # noqa: PLR0913 (all but two are options)
         # a character that would end the line, and the comment with it, becomes a space
         "one_line": lambda text: "".join(c if c.isprintable() else " " for c in str(text)),
     }
-    text = environment.get_template("draft.toml.jinja").render(
-        summary=summary,
-        title=scene.stem,
-        goal=goal or Goal(accuracy=0.95),
-        place=in_sensor or Grid.of(cube),
+    return environment.get_template("draft.toml.jinja").render(
+        summary=look.summary,
+        title=Path(str(files.path)).stem,
+        goal=goal,
+        place=in_sensor or Grid.of(look.cube),
         notes=notes,
         scene={key: value for key, value in table.items() if value is not None},
-        names=names,
+        names=files.names,
         unnamed=plain if [count.name for count in counts] == plain else [],
         counts=counts,
         sampling=sampling,
         **of_sampling,
     )
-    return Draft(text, summary, tuple(notes))
 
 
 def _suitable_sampling(reference: xr.DataArray, labelled_share: float) -> str:
@@ -273,20 +302,19 @@ def _may_be_classes(values: NDArray[Any]) -> bool:
 
 
 def _aligned(
-    path: Path,
+    files: Files,
     cube: xr.DataArray,
-    options: dict[str, Any],
     align: Literal["exact", "nearest"] | None,
     notes: list[str],
 ) -> tuple[xr.DataArray, str | None]:
     """Return the labels on the grid of the scene, and how they had to be aligned."""
     if align is not None:
-        return open_labels(path, like=cube, align=align, **options), align
+        return replace(files, align=align).open_labels(cube), align
     try:
-        return open_labels(path, like=cube, **options), None
+        return files.open_labels(cube), None
     except InputError as error:
         try:
-            moved = open_labels(path, like=cube, align="nearest", **options)
+            moved = replace(files, align="nearest").open_labels(cube)
         except InputError:
             raise error from None
     notes.append("The labels lie on another grid: they are brought onto that of the scene.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import xarray as xr
@@ -31,20 +32,8 @@ Pair = tuple[xr.DataArray, xr.DataArray]
 Sections = Mapping[str, Any]
 
 
-def _files(  # noqa: PLR0913 (all but two are options)
-    path: str | Sequence[str],
-    labels: str,
-    *,
-    attribute: str | None = None,
-    variable: str | None = None,
-    labels_variable: str | None = None,
-    band_axis: int | None = None,
-    masks: bool = True,
-    nodata: float | None = None,
-    labels_nodata: int | None = None,
-    names: Sequence[str] | Mapping[str, str] | None = None,
-    align: Literal["exact", "nearest"] = "exact",
-) -> Pair:
+@dataclass(frozen=True)
+class Files:
     """Open a scene of your own (a product, ENVI, GeoTIFF, .mat, .npy) and its reference labels.
 
     Parameters
@@ -71,23 +60,55 @@ def _files(  # noqa: PLR0913 (all but two are options)
         Labels on another grid than the scene are an error, or are reprojected to the nearest
         pixel.
     """
-    lazy = open_scene(path, chunks="auto", variable=variable, band_axis=band_axis, masks=masks)
-    cube = in_windows(lazy)
-    if nodata is not None:
-        cube = without_pixels_of(cube, nodata)
-    elif n_zeros := int(pixels_of(cube, 0).sum()):
-        note = note_on_zeros(n_zeros, cube.sizes[Y] * cube.sizes[X])
-        warnings.warn(note, GuessWarning, stacklevel=2)
-    by_value = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), 1))
-    return cube, open_labels(
-        labels,
-        like=cube,
-        attribute=attribute,
-        variable=labels_variable,
-        align=align,
-        names={int(value): name for value, name in by_value.items()} or None,
-        nodata=labels_nodata,
-    )
+
+    path: str | Sequence[str]
+    labels: str
+    _: KW_ONLY
+    attribute: str | None = None
+    variable: str | None = None
+    labels_variable: str | None = None
+    band_axis: int | None = None
+    masks: bool = True
+    nodata: float | None = None
+    labels_nodata: int | None = None
+    names: Sequence[str] | Mapping[str, str] | None = None
+    align: Literal["exact", "nearest"] = "exact"
+
+    def load(self) -> Pair:
+        """Return cube and labels."""
+        lazy = self.open_scene()
+        cube = in_windows(lazy)
+        if self.nodata is not None:
+            cube = without_pixels_of(cube, self.nodata)
+        elif n_zeros := int(pixels_of(cube, 0).sum()):
+            note = note_on_zeros(n_zeros, cube.sizes[Y] * cube.sizes[X])
+            warnings.warn(note, GuessWarning, stacklevel=2)
+        return cube, self.open_labels(cube)
+
+    def open_scene(self) -> xr.DataArray:
+        """Return the cube, lazily."""
+        return open_scene(
+            self.path,
+            chunks="auto",
+            variable=self.variable,
+            band_axis=self.band_axis,
+            masks=self.masks,
+        )
+
+    def open_labels(self, cube: xr.DataArray) -> xr.DataArray:
+        """Return the labels on the grid of the cube."""
+        by_value = self.names
+        if not isinstance(by_value, Mapping):
+            by_value = {str(value): name for value, name in enumerate(by_value or (), 1)}
+        return open_labels(
+            self.labels,
+            like=cube,
+            attribute=self.attribute,
+            variable=self.labels_variable,
+            align=self.align,
+            names={int(value): name for value, name in by_value.items()} or None,
+            nodata=self.labels_nodata,
+        )
 
 
 def _fetched(scene: str, *, folder: str | None = None) -> Pair:
@@ -122,10 +143,10 @@ def _paper() -> Sections:
     }
 
 
-SCENES: Registry[Pair] = Registry(
+SCENES: Registry[Pair | Files] = Registry(
     "scene",
     {
-        "files": _files,
+        "files": Files,
         "indian_pines": load_indian_pines,
         "synthetic": synthetic_scene,
         "fetched": _fetched,

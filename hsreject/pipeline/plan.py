@@ -22,7 +22,7 @@ from hsreject.features import FEATURES
 from hsreject.handover.added_labels import added_labels, with_added
 from hsreject.measures.choosing import Goal
 from hsreject.pipeline.config import read_document, with_settings
-from hsreject.pipeline.parts import BASELINES, SAMPLERS, SCENES, Pair, Sections
+from hsreject.pipeline.parts import BASELINES, SAMPLERS, SCENES, Files, Pair, Sections
 from hsreject.plugins import load_plugins
 from hsreject.registry import (
     Registry,
@@ -276,7 +276,13 @@ def _scene(part: object) -> Callable[[], Pair]:
     if isinstance(part, tuple) and len(part) == 2:
         return lambda: part
     if isinstance(part, str | Mapping) or callable(part):
-        return bind_part(SCENES, part, section="scene")
+        scene: Callable[[], Pair | Files] = bind_part(SCENES, part, section="scene")
+
+        def load() -> Pair:
+            pair = scene()
+            return pair.load() if isinstance(pair, Files) else pair
+
+        return load
     raise ConfigError(
         "[scene] must be a name, a table with a name, or a tuple (cube, labels) "
         f"(got {type(part).__name__})."

@@ -264,8 +264,8 @@ def _write_maps(tree: xr.DataTree, folder: Path, source: Provenance, *, flat: bo
     folder.mkdir()
     maps, delivered = tree.to_dataset(), _table(tree, "delivered")
     of_delivered = maps.sel({REJECTOR: delivered.attrs["rejector"]}, drop=True)
-    answer = delivered[LABEL_WITH_REJECTION]
-    answer = answer.assign_coords(of_delivered["label"].coords)  # the place is kept once
+    grouped = delivered[LABEL_WITH_REJECTION]
+    answer = grouped.assign_coords(of_delivered["label"].coords)  # the place is kept once
     if flat and GROUPS_ATTRIBUTE in answer.attrs:
         answer = flat_map(answer)
     filled = filled_map(
@@ -285,7 +285,11 @@ def _write_maps(tree: xr.DataTree, folder: Path, source: Provenance, *, flat: bo
         if variable in maps:
             write_map(maps[variable], folder / f"{variable}.tif")
     for name in maps[REJECTOR].values:
-        for variable in ("label", LABEL_WITH_REJECTION, "confidence"):
+        variables = ["label", "confidence"]
+        # that of the delivered map is `MAP`, unless that one leaves out its groups
+        if name != delivered.attrs["rejector"] or (flat and GROUPS_ATTRIBUTE in grouped.attrs):
+            variables.append(LABEL_WITH_REJECTION)
+        for variable in variables:
             one = maps[variable].sel({REJECTOR: name}, drop=True)
             write_map(one, folder / f"{variable}_{name}.tif")
     return answer

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from hsreject.errors import InputError
 from hsreject.files import check_target, replacing
 from hsreject.measures.choosing import Goal
-from hsreject.progress import ProgressCallback, no_progress
 from hsreject.report.explorer_payload import (
     N_LEVEL_PLANES,
     MapStack,
@@ -53,9 +52,7 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     rejection_cost: float | None = None,
     certified: float | None = None,
     nodata: int | None = None,
-    note: str = "",
     overwrite: bool = False,
-    progress: ProgressCallback = no_progress,
 ) -> Path:
     """Write one HTML file in which a reader moves the rejected fraction and sees what it is worth.
 
@@ -74,7 +71,8 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
         change with the rejected fraction, such as joint rejection, has `label` and `rejected`
         (operating_point, y, x) instead; one that may answer with groups of classes has
         `level_confidence` (level, y, x) beside both. A variable `group` (y, x) says which reference
-        pixels err together, as `groups` of :func:`hsreject.evaluate`.
+        pixels err together, as `groups` of :func:`hsreject.evaluate`. The attribute `note` is a
+        sentence for the foot of the page.
     path : path
         The file to make; ``.html`` is usual.
     reference : map (y, x) of int, optional
@@ -92,12 +90,8 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
         A threshold of the first system that the page marks as certified.
     nodata : int, optional
         One more label that means no data.
-    note : str
-        A sentence for the foot of the page.
     overwrite : bool
         Replace a file that is already there.
-    progress : ProgressCallback
-        Called as the page is made.
 
     Returns
     -------
@@ -159,9 +153,8 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
         "title": str(title or shared.attrs.get("title", "Map with rejection")),
         "share": Goal(fraction=start).value,
         "cost": None if rejection_cost is None else Goal(rejection_cost=rejection_cost).value,
-        "note": note,
+        "note": str(shared.attrs.get("note", "")),
     }
-    progress("page", 0, 1)
     carried = head | payload(
         stacks,
         reference_maps,
@@ -182,7 +175,6 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     )
     with replacing(target, overwrite=overwrite) as work:
         work.write_text(page, encoding="utf-8")
-    progress("page", 1, 1)
     return target
 
 

@@ -10,6 +10,7 @@ import hsreject as hr
 from hsreject.errors import InputError
 from hsreject.pipeline.config import read_document
 from hsreject.pipeline.drafting import draft_configuration
+from hsreject.pipeline.parts import Files
 from hsreject.pipeline.plan import make_plan
 
 
@@ -18,9 +19,15 @@ def scene():
     return hr.synthetic_scene(rows=40, columns=36, n_classes=3, n_bands=10)
 
 
+def drafted_text(scene, labels, *, align=None, sampling=None, **options):
+    """Return the draft for files that are read with options."""
+    files = Files(str(scene), str(labels), **options)
+    return draft_configuration(files, align=align, sampling=sampling)
+
+
 def drafted(tmp_path, *files, **options):
     """Return the plan and the scene table of a draft, which both can be read back."""
-    draft = draft_configuration(*files, **options)
+    draft = drafted_text(*files, **options)
     (tmp_path / "my.toml").write_text(draft.text, encoding="utf-8")
     document = read_document(tmp_path / "my.toml")
     return draft, make_plan(document), document
@@ -65,7 +72,7 @@ def test_of_several_arrays_in_a_file_one_is_named(tmp_path, scene) -> None:
     savemat(tmp_path / "all.mat", arrays)  # bands first, which MATLAB scenes seldom are
     files = [tmp_path / "all.mat"] * 2
     with pytest.raises(hr.HsrejectError, match=r"before.*cube.*variable="):
-        draft_configuration(*files)
+        drafted_text(*files)
     names = {"variable": "cube", "labels_variable": "gt", "band_axis": 0}
     _, plan, document = drafted(tmp_path, *files, **names)
     assert {name: document["scene"][name] for name in names} == names
@@ -104,7 +111,7 @@ def test_the_attribute_with_the_class_is_found_and_named(tmp_path, scene) -> Non
     assert drafted(tmp_path, *files, attribute="surveyor")[2]["scene"]["attribute"] == "surveyor"
     polygons(labels).drop(columns="landcover").to_file(tmp_path / "bare.gpkg")
     with pytest.raises(InputError, match=r"No attribute.*id, area"):
-        draft_configuration(files[0], tmp_path / "bare.gpkg")
+        drafted_text(files[0], tmp_path / "bare.gpkg")
 
 
 @pytest.mark.parametrize(("size", "n_per_class"), [(30, 10), (600, 25), (4000, 50)])
@@ -137,13 +144,13 @@ def test_what_cannot_be_a_scene_with_labels_is_refused(tmp_path, scene) -> None:
     cube.rio.to_raster(tmp_path / "scene.tif")
     hr.write_map(labels, tmp_path / "labels.tif")
     with pytest.raises(InputError, match="scene first"):
-        draft_configuration(tmp_path / "labels.tif", tmp_path / "scene.tif")
+        drafted_text(tmp_path / "labels.tif", tmp_path / "scene.tif")
     np.save(tmp_path / "one.npy", (labels.values == 1).astype(np.uint8))
     with pytest.raises(InputError, match="fewer than two classes"):
-        draft_configuration(tmp_path / "scene.tif", tmp_path / "one.npy")
+        drafted_text(tmp_path / "scene.tif", tmp_path / "one.npy")
     np.save(tmp_path / "small.npy", labels.values[:9])
     with pytest.raises(InputError, match="do not fit"):
-        draft_configuration(tmp_path / "scene.tif", tmp_path / "small.npy")
+        drafted_text(tmp_path / "scene.tif", tmp_path / "small.npy")
 
 
 def squares(labels, n_polygons: int, **columns) -> gpd.GeoDataFrame:
@@ -215,11 +222,11 @@ def test_what_has_no_data_is_said(tmp_path, scene) -> None:
     files = tmp_path / "scene.npy", tmp_path / "labels.npy"
     draft, _, _ = drafted(tmp_path, *files)
     assert any("400 of 1600 pixels are zero" in note for note in draft.notes)
-    draft, plan, document = drafted(tmp_path, *files, scene_nodata=0)
+    draft, plan, document = drafted(tmp_path, *files, nodata=0)
     assert document["scene"]["nodata"] == 0
     assert any("labelled pixels have no data" in note for note in draft.notes)
     assert np.isnan(plan.load()[0].values[:, :10]).all()
     labels[10:][labels[10:] == 3] = 0
     np.save(tmp_path / "labels.npy", labels)
     with pytest.raises(InputError, match=r"no data.*class 3"):
-        draft_configuration(*files, scene_nodata=0)
+        drafted_text(*files, nodata=0)

@@ -123,11 +123,26 @@ def test_the_summary_agrees_with_the_maps(finished) -> None:
     assert float(row["largest_quality"]) == float(points["classification_quality"].max())
 
 
+def rejected_map(name: str) -> str:
+    """Return the file of the map of a rejector; sequential rejection is delivered."""
+    return "map.tif" if name == "sequential" else f"label_with_rejection_{name}.tif"
+
+
+def test_no_map_is_written_twice(finished) -> None:
+    _, folder = finished
+    maps = {}
+    for path in (folder / "maps").glob("*.tif"):
+        with rasterio.open(path) as file:
+            maps[path.name] = (file.count, file.read().tobytes())
+    assert len(set(maps.values())) == len(maps)
+    assert {"map.tif", "label_sequential.tif", "label_with_rejection_joint.tif"} <= maps.keys()
+
+
 def test_written_maps_are_those_of_the_dataset(finished) -> None:
     result, folder = finished
     for name in result["rejector"].values:
         expected = result["label_with_rejection"].sel(rejector=name)
-        with rasterio.open(folder / "maps" / f"label_with_rejection_{name}.tif") as file:
+        with rasterio.open(folder / "maps" / rejected_map(name)) as file:
             np.testing.assert_array_equal(file.read(1), expected.values)
             assert file.crs.to_epsg() == 32633
             assert file.nodata == 255
@@ -196,8 +211,8 @@ def test_rejected_pixels_of_a_picture_are_faded_and_hatched(finished) -> None:
 def delivered(folder, name):
     """Return label, rejected and test as another program reads them from the delivered files."""
     values = {}
-    for file in (f"label_{name}", f"label_with_rejection_{name}", "test"):
-        with rasterio.open(folder / "maps" / f"{file}.tif") as raster:
+    for file in (f"label_{name}.tif", rejected_map(name), "test.tif"):
+        with rasterio.open(folder / "maps" / file) as raster:
             values[file] = raster.read(1)
     label, kept, test = values.values()
     return label, kept == REJECTED, np.where(test == 255, 0, test)
