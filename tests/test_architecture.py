@@ -15,7 +15,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # From the bottom up. A name is a module or a package directly under hsreject.
 LAYERS = (
     {"errors"},
-    {"progress", "registry", "compilation", "threads", "files", "keys", "notebook"},
+    {"progress", "registry", "compilation", "threads", "files", "keys", "notebook", "templates"},
     {"schema"},
     {"confidence", "splits"},
     {"io"},

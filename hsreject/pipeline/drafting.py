@@ -26,7 +26,6 @@ from hsreject.measures.choosing import Goal
 from hsreject.pipeline.parts import Files
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.registry import check_choice
-from hsreject.report.page import templates
 from hsreject.schema import (
     BAND,
     LARGEST_LABEL,
@@ -38,6 +37,7 @@ from hsreject.schema import (
     valid_pixels,
 )
 from hsreject.splits.polygons import CLUMPED, clump_size, polygon_numbers, touching_share
+from hsreject.templates import templates
 
 _CLASS_ATTRIBUTES = (  # what people call it, likeliest first
     "class", "class_name", "classname", "land_cover", "landcover", "lulc", "lc", "cover", "label",
@@ -173,25 +173,28 @@ def _rendered(
     plain = [f"class {number}" for number in range(1, len(counts) + 1)]
     lookup = LookupTable.of(look.cube)
     in_sensor = f"sensor geometry; maps are written with {lookup.grid}" if lookup else None
-    environment = templates("hsreject.pipeline")
-    environment.filters |= {
+    filters = {
         "toml": tomli_w.dumps,
         "quoted": lambda value: json.dumps(value, ensure_ascii=False),
         # a character that would end the line, and the comment with it, becomes a space
         "one_line": lambda text: "".join(c if c.isprintable() else " " for c in str(text)),
     }
-    return environment.get_template("draft.toml.jinja").render(
-        summary=look.summary,
-        title=Path(str(files.path)).stem,
-        goal=goal,
-        place=in_sensor or Grid.of(look.cube),
-        notes=notes,
-        scene={key: value for key, value in table.items() if value is not None},
-        names=files.names,
-        unnamed=plain if [count.name for count in counts] == plain else [],
-        counts=counts,
-        sampling=sampling,
-        **of_sampling,
+    return (
+        templates("hsreject.pipeline", filters)
+        .get_template("draft.toml.jinja")
+        .render(
+            summary=look.summary,
+            title=Path(str(files.path)).stem,
+            goal=goal,
+            place=in_sensor or Grid.of(look.cube),
+            notes=notes,
+            scene={key: value for key, value in table.items() if value is not None},
+            names=files.names,
+            unnamed=plain if [count.name for count in counts] == plain else [],
+            counts=counts,
+            sampling=sampling,
+            **of_sampling,
+        )
     )
 
 

@@ -23,7 +23,7 @@ from hsreject.pipeline.plan import PLACE_ALONE
 from hsreject.pipeline.stages import Outcome, System
 from hsreject.rejection.ranking import UNKNOWN, Ranking, credited_label, node_codes
 from hsreject.report.findings import statement
-from hsreject.report.page import percent, templates
+from hsreject.report.page import FILTERS, percent
 from hsreject.schema import (
     AT_FRACTION,
     LABEL_WITH_REJECTION,
@@ -36,6 +36,7 @@ from hsreject.schema import (
 from hsreject.schema.class_tree import ClassTree
 from hsreject.splits.draws import MEANING
 from hsreject.splits.polygons import ADVICE, is_digitised, polygon_numbers
+from hsreject.templates import templates
 
 QUOTED_FRACTIONS = (0.1, 0.2)  # rejected, at which a table says how accurate the others are
 _ENDS = ("", "_lower", "_upper")  # of a name: a number and its interval
@@ -192,7 +193,7 @@ _APART = ("polygons", "blocks")  # samplings that keep training and test pixels 
 
 def say(name: str, **values: object) -> str:
     """Return a sentence of ``words.jinja``, about these values."""
-    template = templates("hsreject.pipeline").get_template("words.jinja")
+    template = templates("hsreject.pipeline", FILTERS).get_template("words.jinja")
     macro: Any = getattr(template.module, name)
     return " ".join(str(macro(**values)).split())
 

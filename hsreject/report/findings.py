@@ -26,6 +26,7 @@ from hsreject.plot.map_displays import ClassMapDisplay, OutcomeMapDisplay, Paint
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.report import figures
 from hsreject.report.page import (
+    FILTERS,
     Picture,
     Swatch,
     area,
@@ -33,9 +34,9 @@ from hsreject.report.page import (
     read_source,
     records,
     render,
-    templates,
 )
 from hsreject.schema import OPERATING_POINT
+from hsreject.templates import templates
 
 if TYPE_CHECKING:
     from hsreject.evaluation.evaluation import Evaluation
@@ -47,7 +48,7 @@ _DATE = re.compile(r"((?:19|20)\d\d)-?([01]\d)-?([0-3]\d)[Tt_ ]\d\d")  # a day, 
 
 def statement(evaluation: Evaluation) -> str:
     """Return how good the map is, in the words of its users."""
-    template = templates("hsreject.report").get_template("statement.jinja")
+    template = templates("hsreject.report", FILTERS).get_template("statement.jinja")
     words = template.render(evaluation=evaluation, kept_of_scene=_kept_of_scene(evaluation))
     return " ".join(words.split())
 

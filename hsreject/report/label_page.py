@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 import sqlite3
 from contextlib import closing
-from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from PIL import Image
 
-from hsreject import __version__
 from hsreject.certification.sample import (
     CANNOT_TELL_TEXT,
     NONE_OF_THESE_TEXT,
@@ -28,6 +24,7 @@ from hsreject.errors import FileError, InputError
 from hsreject.files import replacing
 from hsreject.io.grid import Grid, crs_name
 from hsreject.io.vectors.vector import read_columns
+from hsreject.report.page import read_source, render
 from hsreject.schema import (
     BAND,
     CUBE_DIMS,
@@ -129,32 +126,18 @@ def write_label_page(
         **spectra,
         "medians": [] if medians is None else _medians(cube, medians, sample, spectra),
     }
-    environment = Environment(
-        loader=PackageLoader("hsreject.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    sources = {end: files("hsreject.report").joinpath(f"label_page.{end}") for end in ("css", "js")}
-    page = environment.get_template("label_page.html.jinja").render(
+    page = render(
+        "label_page.html.jinja",
         page=contents,
         n_points=len(sample),
         picture=_picture(cube, sample),
-        style=sources["css"].read_text(encoding="utf-8"),
-        script=sources["js"].read_text(encoding="utf-8"),
-        payload=_script_json(contents),
-        version=__version__,
+        style=read_source("label_page.css"),
+        script=read_source("label_page.js"),
+        payload=contents,
     )
     with replacing(target, overwrite=overwrite) as work:
         work.write_text(page, encoding="utf-8")
     return target
-
-
-def _script_json(value: object) -> str:
-    """Return JSON that may stand in a script element: no tag can begin or end in it."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _picture(cube: xr.DataArray, sample: Sample) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -10,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from hsreject import __version__
 from hsreject.measures.point import share
+from hsreject.templates import templates
 
 
 class Swatch(NamedTuple):
@@ -68,7 +69,7 @@ def records(table: xr.Dataset) -> list[dict[Any, Any]]:
     return table.to_dataframe().reset_index().to_dict("records")
 
 
-_FILTERS = {
+FILTERS: dict[str, Callable[..., str]] = {
     "area": area,
     "count": "{:,.0f}".format,
     "number": number,
@@ -78,25 +79,10 @@ _FILTERS = {
 }
 
 
-def templates(package: str) -> Environment:
-    """Return the templates in the folder of a package; those of HTML escape what they show."""
-    environment = Environment(
-        loader=PackageLoader(package, "."),
-        autoescape=select_autoescape(["html.jinja"], default=False),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters.update(_FILTERS)
-    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    return environment
-
-
 def render(template: str, **values: object) -> str:
     """Return a page of this folder's `template`, in which text is escaped."""
-    environment = templates("hsreject.report")
-    return environment.get_template(template).render(**values, version=__version__)
+    found = templates("hsreject.report", FILTERS).get_template(template)
+    return found.render(**values, version=__version__)
 
 
 def read_source(name: str) -> str:

@@ -12,7 +12,6 @@ import dask.array as da
 import numpy as np
 import rasterio
 import rasterio.shutil
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from rasterio.errors import RasterioIOError
 from rasterio.windows import Window
 
@@ -24,6 +23,7 @@ from hsreject.io.rasters import envi
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.schema.class_tree import GROUPS_ATTRIBUTE
 from hsreject.schema.classes import ClassTable
+from hsreject.templates import templates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -301,9 +301,8 @@ def _style(drawn: CategoryTable | tuple[float, float], band: int = 1) -> bytes:
     else:
         facts["low"], facts["high"] = drawn
         facts["ramp"] = [*zip(np.linspace(*drawn, len(_RAMP)).tolist(), _RAMP, strict=True)]
-    loader = PackageLoader("hsreject.io.rasters", ".")
-    templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
-    return templates.get_template("style.qml.jinja").render(facts).encode()
+    style = templates("hsreject.io.rasters").get_template("style.qml.jinja")
+    return style.render(facts).encode()
 
 
 def _limits(path: Path) -> tuple[float, float]:
