@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -170,9 +170,8 @@ def map_command(  # noqa: PLR0913 (one argument per option)
             _show_archive(rows, len(found), out / SUMMARY)
             return
         page = _Page(scenes[0], variable, band_axis)
-        result = map_scene(
-            scenes[0], model, goal, out=out, overwrite=overwrite, write_more=page.write, **options
-        )
+        options["layers"] = replace(options["layers"], write_more=page.write)
+        result = map_scene(scenes[0], model, goal, out=out, overwrite=overwrite, **options)
     _show_summary(result.summary)
     missing = f", without {PAGE}: {page.fault}"
     say(

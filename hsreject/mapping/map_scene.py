@@ -65,6 +65,9 @@ class Layers:
         `confidence` is that of the class then.
     probabilities : bool
         Keep what the classifier says in `probability` and `probabilities.tif`, a band per class.
+    write_more : callable, optional
+        Called with the map and a folder before anything appears in `out`: what it writes there,
+        such as a page, appears with the rest.
 
     See Also
     --------
@@ -82,6 +85,7 @@ class Layers:
 
     flat: bool = False
     probabilities: bool = False
+    write_more: Callable[[SceneMap, Path], object] | None = None
 
 
 def map_scene(  # noqa: PLR0913 (each is a choice by itself)
@@ -95,7 +99,6 @@ def map_scene(  # noqa: PLR0913 (each is a choice by itself)
     layers: Layers | None = None,
     resources: Resources | None = None,
     overwrite: bool = False,
-    write_more: Callable[[SceneMap, Path], object] | None = None,
     progress: ProgressCallback = no_progress,
 ) -> SceneMap:
     """Map a scene with a trained model; scenes larger than memory are mapped in blocks.
@@ -133,14 +136,11 @@ def map_scene(  # noqa: PLR0913 (each is a choice by itself)
     reading : Reading, optional
         How the scene is opened, and what is taken for granted of it.
     layers : Layers, optional
-        Whether the map is flat, and whether it holds probabilities.
+        Whether the map is flat, whether it holds probabilities, and what else is written with it.
     resources : Resources, optional
         Memory, blocks and workers.
     overwrite : bool
         Write into a folder that is not empty.
-    write_more : callable, optional
-        Called with the map and a folder before anything appears in `out`: what it writes there,
-        such as a page, appears with the rest.
     progress : callable
         Called with (stage, done, total).
 
@@ -209,9 +209,9 @@ def map_scene(  # noqa: PLR0913 (each is a choice by itself)
             job = replace(job, n_finished=len(sizes))
             result = _finish(job, rank_scene(job, folder_of_blocks, progress), progress)
             _write(result, folder, progress)
-            if write_more is not None:
+            if layers.write_more is not None:
                 with dask.config.set(scheduler="threads"):
-                    write_more(result, folder)
+                    layers.write_more(result, folder)
     return replace(result, maps=_written(target, result.maps))
 
 
