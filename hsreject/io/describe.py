@@ -115,17 +115,6 @@ def describe(
             return _describe_scene(cube, *_content(cube))
 
 
-def pixels_of(cube: xr.DataArray, value: float) -> xr.DataArray:
-    """Return which pixels (y, x) have one value in all good bands, as those outside an image do."""
-    good = cube.isel({schema.BAND: np.flatnonzero(schema.good_bands(cube))})
-    return (good == value).all(schema.BAND)
-
-
-def without_pixels_of(cube: xr.DataArray, value: float) -> xr.DataArray:
-    """Return a scene in which pixels of one value in all good bands have no data."""
-    return cube.where(~pixels_of(cube, value)).assign_attrs(cube.attrs)
-
-
 def note_on_zeros(n_zeros: int, n_pixels: int) -> str:
     """Return what to say of pixels that are zero in all bands."""
     return (
@@ -164,7 +153,7 @@ def _content(cube: xr.DataArray) -> tuple[NDArray[np.bool_], list[tuple[str, str
     # in how many good bands each pixel has data: as a histogram, which is small
     present = cube.isel({schema.BAND: stated}).notnull().sum(schema.BAND, dtype=np.int32).data
     pixels_with = da.histogram(present, bins=np.arange(n_bands + 2))[0]
-    zeros = pixels_of(cube, 0).sum().data
+    zeros = schema.pixels_of(cube, 0).sum().data
     # the function, not its name, for which dask would look for a cluster and import `distributed`
     smallest, largest, counts, n_zeros = compute(
         low, high, pixels_with, zeros, scheduler=threaded.get

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hsreject.errors import InputError
 from hsreject.files import existing, reading
-from hsreject.io.describe import note_on_zeros, pixels_of, without_pixels_of
+from hsreject.io.describe import note_on_zeros
 from hsreject.io.grid import Grid
 from hsreject.io.lookup import LookupTable
 from hsreject.io.remote import existing_scene
@@ -34,7 +34,9 @@ from hsreject.schema import (
     X,
     Y,
     class_table,
+    pixels_of,
     valid_pixels,
+    without_pixels_of,
 )
 from hsreject.splits.polygons import CLUMPED, clump_size, polygon_numbers, touching_share
 from hsreject.templates import templates

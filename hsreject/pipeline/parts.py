@@ -19,12 +19,12 @@ from hsreject.datasets.synthetic import synthetic_scene
 from hsreject.errors import GuessWarning
 from hsreject.features import FEATURES
 from hsreject.features.windows import in_windows
-from hsreject.io.describe import note_on_zeros, pixels_of, without_pixels_of
+from hsreject.io.describe import note_on_zeros
 from hsreject.io.labels import open_labels
 from hsreject.io.scene import open_scene
 from hsreject.registry import Registry
 from hsreject.rejection import REJECTORS
-from hsreject.schema import X, Y
+from hsreject.schema import X, Y, pixels_of, without_pixels_of
 from hsreject.splits.draws import given_split, sample_blocks, sample_fraction, sample_per_class
 from hsreject.splits.polygons import sample_polygons
 

@@ -47,11 +47,13 @@ from hsreject.schema.dims import (
     check_no_mask,
     check_same_grid,
     good_bands,
+    pixels_of,
     plain_array,
     plain_field,
     real_array,
     total_halo,
     valid_pixels,
+    without_pixels_of,
 )
 from hsreject.schema.label_maps import (
     as_label_map,

@@ -102,6 +102,17 @@ def valid_pixels(array: xr.DataArray) -> xr.DataArray:
     return has_data.all(stacked).rename("valid") if stacked else has_data.rename("valid")
 
 
+def pixels_of(cube: xr.DataArray, value: float) -> xr.DataArray:
+    """Return which pixels (y, x) have one value in all good bands, as those outside an image do."""
+    good = cube.isel({BAND: np.flatnonzero(good_bands(cube))})
+    return (good == value).all(BAND)
+
+
+def without_pixels_of(cube: xr.DataArray, value: float) -> xr.DataArray:
+    """Return a scene in which pixels of one value in all good bands have no data."""
+    return cube.where(~pixels_of(cube, value)).assign_attrs(cube.attrs)
+
+
 def total_halo(halos: Iterable[int | None]) -> int | None:
     """Return the halo of steps that follow each other: the sum, or None if one is None."""
     sizes = list(halos)
