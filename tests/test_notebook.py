@@ -1,6 +1,7 @@
 """Results are short where they are shown: a line in a terminal, a table in a notebook."""
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -46,5 +47,5 @@ def test_a_point_is_printed_as_the_call_that_makes_it() -> None:
 
 
 def test_names_of_classes_are_text_in_a_notebook() -> None:
-    evaluation = hr.evaluate(*MAPS, measured_on="pixels <b>")
+    evaluation = replace(hr.evaluate(*MAPS), measured_on="pixels <b>")
     assert ET.fromstring(evaluation._repr_html_())[1][0].text == "pixels <b>"

@@ -244,7 +244,6 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
     sample_weight: xr.DataArray | NDArray[Any] | None = None,
     nodata: int | None = None,
     attribute: str | None = None,
-    measured_on: str = "reference pixels",
 ) -> Evaluation:
     """Evaluate a map with rejection against a reference, wherever the maps come from.
 
@@ -278,8 +277,6 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
         label type when not given.
     attribute : str, optional
         Which attribute of polygons or points holds the class.
-    measured_on : str
-        What a report calls the pixels that are measured on.
 
     Returns
     -------
@@ -371,7 +368,6 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
         clumps=clumps,
         block_size=side,
         warnings=training_warnings(label, maps["label"], (samples.row, samples.column)),
-        measured_on=measured_on,
     )
 
 

@@ -218,7 +218,6 @@ def _evaluate(system: System, split: xr.Dataset) -> Evaluation:
         label,
         rejected=maps["rejected"],
         groups=polygon_numbers(test) if is_digitised(test) else None,
-        measured_on="test pixels",
     )
     answer = maps[LABEL_WITH_REJECTION]
     groups = ClassTree.from_attrs(answer.attrs)
@@ -226,7 +225,7 @@ def _evaluate(system: System, split: xr.Dataset) -> Evaluation:
         coarsest = node_codes(maps["label"].values, groups)
         more = {"answer": answer.where(~maps["rejected"], coarsest).variable}
         evaluation = replace(evaluation, maps=evaluation.maps.assign(more))
-    return evaluation
+    return replace(evaluation, measured_on="test pixels")
 
 
 def _judged_row(rejected_share: float, evaluation: Evaluation) -> dict[str, float]:
