@@ -20,7 +20,7 @@ from hsreject.errors import InputError
 from hsreject.measures.choosing import ACCURACY, FRACTION, MAX_ERROR, THRESHOLD, Goal
 from hsreject.measures.point import COUNTS
 from hsreject.registry import check_keys
-from hsreject.rejection.decision import FEWEST_KEPT, Decision, decide
+from hsreject.rejection.decision import check_reached, decide
 from hsreject.rejection.novelty import UNKNOWN_BELOW
 from hsreject.rejection.ranking import UNIT, UNKNOWN_FLAG, Ranking
 from hsreject.schema import BAND, REJECTION_COST, X, Y, class_table
@@ -117,7 +117,7 @@ def backed(job: MapJob) -> MapJob:
         return replace(job, sample=points)
     if not job.goal.needs_reference:
         return job
-    _check_reached(job.model.decide(job.goal), job.goal)
+    check_reached(job.model.decide(job.goal), job.goal)
     if job.similarity is not None and job.similarity.is_training_scene:
         return replace(job, reading=replace(job.reading, assume_alike=False))
     if not job.reading.assume_alike:
@@ -164,23 +164,13 @@ def rejection_of(job: MapJob, ranking: Ranking, progress: ProgressCallback) -> R
             raise InputError("No labelled point of the sample lies on a pixel with data.")
         cost = job.model.rejector.coarse_cost
         decision = decide(looked_at, job.goal, points.reference, coarse_cost=cost)
-        _check_reached(decision, job.goal)
+        check_reached(decision, job.goal)
         source += f", on {n_points} sampled pixels of this scene"
         return Rejection(kind, value, decision.threshold, source)
     threshold = job.model.decide(job.goal).threshold
     n_points = sum(job.model.calibration[count][0] for count in COUNTS)  # of any threshold
     source += f", on {n_points:.0f} test pixels of the training scene ('{job.model.title}')"
     return Rejection(kind, value, threshold, source, ASSUMPTION if job.reading.assume_alike else "")
-
-
-def _check_reached(decision: Decision, goal: Goal) -> None:
-    if not decision.reached and decision.point is not None:
-        highest = decision.point.nonrejected_accuracy
-        raise InputError(
-            f"No threshold keeps an accuracy of {goal.value:g}: the highest is {highest:.4g}, on "
-            f"at least {FEWEST_KEPT} of the pixels that it is measured on, or all of them. Ask for "
-            "less, or for a fraction."
-        )
 
 
 @dataclass(frozen=True)

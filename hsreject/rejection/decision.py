@@ -5,6 +5,7 @@ Thresholds keep equal confidences together, and calibration pixels say what a th
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -189,6 +190,22 @@ def decide_by_points(curve: xr.Dataset, goal: Goal, *, coarse_cost: float = 0.0)
             asked, reached = Goal(accuracy=highest), False
     point = choose_point(curve, **{asked.kind: asked.value}, coarse_cost=coarse_cost)
     return Decision(float(places[point.index]), reached=reached, source="reference", point=point)
+
+
+def check_reached(decision: Decision, goal: Goal) -> None:
+    """Raise where a goal is not met, for callers that cannot go on with the most there is."""
+    point = decision.point
+    if decision.reached or point is None:
+        return
+    n_kept, why = point.accurate_kept + point.misclassified_kept, "none keeps anything"
+    if n_kept:
+        highest = math.floor(1e8 * point.nonrejected_accuracy) / 1e8  # asking for it succeeds
+        least = f"{FEWEST_KEPT} at least, or all there are"
+        why = f"the highest is {highest:.8g}, on {n_kept} kept pixels ({least})"
+    raise InputError(
+        f"No operating point keeps an accuracy of {goal.value:g}: {why}. Ask for less, or improve "
+        "the classifier or confidence."
+    )
 
 
 # Calibration pixels.

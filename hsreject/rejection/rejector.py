@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +14,7 @@ from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
 from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD, Goal
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection.decision import Calibration, Decision, decide, needed_calibration
+from hsreject.rejection.decision import Calibration, check_reached, decide, needed_calibration
 from hsreject.rejection.ranking import Ranking, Stack
 from hsreject.schema import OPERATING_POINT, REJECTION_COST, REJECTOR
 
@@ -195,7 +194,7 @@ class Rejector:
         attrs: dict[str, Any] = {"rejector": repr(self), goal.kind: goal.value}
         if decision.reachable is not None:
             attrs["reachable_fractions"] = list(decision.reachable)
-        _check_reached(decision, goal)
+        check_reached(decision, goal)
         return ranking.at(decision.threshold, attrs=attrs)
 
     def operating_points(
@@ -262,18 +261,6 @@ class Rejector:
                 scale = [ranking.facts[place][FAILURE_PROBABILITY] for place in places]
                 points = with_failure_probability(points, scale)
         return points.assign(ranked)
-
-
-def _check_reached(decision: Decision, goal: Goal) -> None:
-    if not decision.reached and decision.point is not None:
-        highest = decision.point.nonrejected_accuracy
-        n_kept = decision.point.accurate_kept + decision.point.misclassified_kept
-        raise InputError(
-            f"No operating point keeps an accuracy of {goal.value:g}: the highest on the "
-            f"calibration pixels is {math.floor(1e8 * highest) / 1e8:.8g}, of {n_kept} pixels "
-            "(at least 30, or all there are). Ask for less, or improve the classifier or "
-            "confidence."
-        )
 
 
 FAILURE_PROBABILITY = "failure_probability"

@@ -7,6 +7,7 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import InputError
+from hsreject.rejection.decision import check_reached
 from hsreject.rejection.ranking import Stack
 from tests.rejection.toys import TREE, toy_rankings
 
@@ -101,6 +102,8 @@ def test_unknown_pixels_choose_nothing_and_are_always_rejected() -> None:
     decision = hr.decide(all_unknown, hr.Goal(accuracy=0.5), reference)
     assert (decision.threshold, decision.reached) == (-np.inf, False)
     assert set(np.unique(all_unknown.at(-np.inf)["label_with_rejection"])) == {0, 255}
+    with pytest.raises(InputError, match="none keeps anything"):
+        check_reached(decision, hr.Goal(accuracy=0.5))
 
 
 def test_a_ranking_goes_to_a_dataset_and_back() -> None:
