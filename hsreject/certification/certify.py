@@ -148,7 +148,8 @@ def certify(
         )
     first, *others = label if confidence is None else [label]
     frame = Frame.of(first, confidence, exclude)
-    maps = [frame.label, *map(labels_of, others)]
+    others = [labels_of(one) for one in others]
+    maps = [frame.label, *others]
     points = given_sample(sample, frame.label, assume_random=assume_random)
     if points.kind == STRATIFIED:
         raise InputError(
@@ -163,7 +164,7 @@ def certify(
             "places that nobody can label. Draw the sample without them (exclude=, --exclude)."
         )
     facts = {
-        "map_id": "".join(map_id(one, frame.confidence) for one in maps),
+        "map_id": frame.map_id + "".join(map(map_id, others)),
         "stacked": confidence is None,
     }
     if points.kind == SEQUENTIAL:

@@ -67,8 +67,15 @@ class Frame:
         return int(np.count_nonzero(self.inside))
 
     @cached_property
+    def map_id(self) -> str:
+        """Identifies labels and confidences."""
+        return map_id(self.label, self.confidence)
+
+    @cached_property
     def ranking_id(self) -> str:
         """Identifies labels, confidences and exclusions, so that a changed map is noticed."""
+        if np.array_equal(self.inside, self.label.values != NODATA):
+            return self.map_id
         masked = np.where(self.inside, self.label.values, np.uint16(NODATA))
         return map_id(self.label.copy(data=masked), self.confidence)
 

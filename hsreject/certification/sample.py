@@ -455,7 +455,13 @@ def open_sample(
     >>> bool((back.reference == sample.label).all()), back.design == sample.design
     (True, True)
     """
-    on_map = labels_of(label)
+    return _opened_for(path, labels_of(label), attribute=attribute)
+
+
+def _opened_for(
+    path: str | PathLike[str], on_map: xr.DataArray, *, attribute: str = "reference"
+) -> Sample:
+    """Read a sample file for a map of `labels_of`, with the labels of that map."""
     sample = _opened(path, on_map, class_table(on_map), attribute=attribute, identity=on_map)
     n_pixels = np.count_nonzero(on_map.values != NODATA)
     if sample.design is None:
@@ -534,7 +540,7 @@ def given_sample(
 ) -> Sample:
     """Take points in any form with the labels of a map; an array is trusted to be random."""
     if isinstance(sample, str | PathLike):
-        sample = open_sample(sample, on_map)
+        sample = _opened_for(sample, on_map)
     if not isinstance(sample, Sample):
         sample, assume_random = _sampled_in(sample, on_map, class_table(on_map)), True
     points = _checked(sample, assume_random=assume_random).on_map(on_map)
