@@ -124,7 +124,7 @@ class Assessment:
         return class_table(self.by_class["mapped_area"])
 
     def rows(self) -> list[tuple[str, str, Estimate]]:
-        """Return quantity, class and estimate, line by line."""
+        """List quantity, class and estimate, line by line."""
         rows = [
             ("overall accuracy", "", self.overall_accuracy),
             ("kept accuracy", "", self.kept_accuracy),
@@ -320,7 +320,7 @@ def assess(
 def _strata(
     points: Sample, on_map: xr.DataArray
 ) -> tuple[NDArray[np.intp], NDArray[np.float64], tuple[NDArray[Any], NDArray[Any]]]:
-    """Return the stratum of each point, their sizes, and pairs of a stratum and a label in it."""
+    """Find the stratum of each point, their sizes, and pairs of a stratum and a label in it."""
     clear = points.reference != CANNOT_TELL
     if points.kind == STRATIFIED:
         _, first, stratum = np.unique(points.stratum, return_index=True, return_inverse=True)
@@ -361,7 +361,7 @@ def _figures(
     kept_only: bool,
     delta: float,
 ) -> NDArray[np.float64]:
-    """Return `STATISTICS` (quantity, 4) of all that is kept, then of `QUANTITIES` by class.
+    """Compute `STATISTICS` (quantity, 4) of all that is kept, then of `QUANTITIES` by class.
 
     Where nobody knows the rejected pixels, areas are of kept ones only. Intervals hold whatever the
     points are that nobody could label: right if they can, or wrong.
@@ -369,7 +369,7 @@ def _figures(
     codes, tree = np.array(points.classes.values)[:, None], ClassTree.from_attrs(on_map.attrs)
 
     def counted(label: NDArray[Any], reference: NDArray[Any]) -> _Parts:
-        """Return which points count as right, and which as wrong (quantity, point)."""
+        """Tell which points count as right, and which as wrong (quantity, point)."""
         agree = label == reference
         if tree is not None:  # a group is right where the reference lies below it
             agree |= tree.holds(label, reference)
@@ -379,7 +379,7 @@ def _figures(
         return right, np.vstack([kept & ~agree, mapped & ~agree, ~mapped & real, ~in_area])
 
     def undecided(label: NDArray[Any]) -> _Parts:
-        """Return which labels may count as right, and as wrong, depending on the reference."""
+        """Tell which labels may count as right, and as wrong, depending on the reference."""
         kept, mapped = label > 0, label == codes
         in_area = np.broadcast_to(kept | (not kept_only), mapped.shape)
         right = np.vstack([kept, mapped, mapped, in_area])
@@ -415,7 +415,7 @@ def _ratios(
     unseen: NDArray[np.bool_],  # whether a stratum without a point counts as wrong (quantity, 1)
     delta: float,
 ) -> NDArray[np.float64]:
-    """Return ratios, their errors and limits."""
+    """Compute ratios, their errors and limits."""
     n_points = inside.sum(axis=0)
     n = np.maximum(n_points, 1)
     mean = weight @ inside / n

@@ -244,18 +244,18 @@ class Sample:
         return np.full(len(self), np.nan) if self.kind == SEQUENTIAL else np.asarray(share)
 
     def select(self, which: NDArray[Any] | slice) -> Sample:
-        """Return the points that a mask or an index chooses."""
+        """Choose points by a mask or an index."""
         return replace(self, **{name: getattr(self, name)[which] for name in _ARRAYS})
 
     def joined(self, other: Sample) -> Sample:
-        """Return the points of this sample and then those of another one of the same draw."""
+        """Append the points of another sample of the same draw."""
         both: dict[str, Any] = {
             name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in _ARRAYS
         }
         return replace(self, **both)
 
     def with_reference(self, reference: xr.DataArray | NDArray[Any]) -> Sample:
-        """Return the same points with the labels that a reference map (y, x) has there."""
+        """Fill in the labels that a reference map (y, x) has at the points."""
         on_grid = as_label_map(reference, name="reference")
         if on_grid.shape != (self.grid.height, self.grid.width):
             raise InputError(
@@ -342,7 +342,7 @@ _ARRAYS = [field.name for field in fields(Sample)][:-3]
 
 
 def _completed(classes: ClassTable, values: NDArray[np.int64], names: ClassTable) -> ClassTable:
-    """Return a class table with the values that it lacks, as another table names them."""
+    """Complete a class table by values that it lacks, as another table names them."""
     table = classes.completed(values[values > NO_REFERENCE].tolist())
     added = [names.name_of(value) for value in table.values[len(classes) :]]
     if len({*classes.names, *added}) < len(table):  # the tables mean different classes by a name
@@ -354,7 +354,7 @@ def _completed(classes: ClassTable, values: NDArray[np.int64], names: ClassTable
 
 
 def _driver_of(path: Path) -> str:
-    """Return what GDAL calls the format of a sample, or say which there are."""
+    """Find the name that GDAL has for the format of a sample, or say which there are."""
     if path.suffix.lower() not in _DRIVERS:
         raise InputError(
             f"Cannot tell the format of '{path.name}'. A sample may end in: {', '.join(_DRIVERS)}."
@@ -363,7 +363,7 @@ def _driver_of(path: Path) -> str:
 
 
 def file_columns(sample: Sample, *, show_label: bool) -> tuple[Columns, NDArray[Any], NDArray[Any]]:
-    """Return the columns of a file, and x and y of its points; an image has columns and rows."""
+    """Lay out the columns of a file, and x and y of its points; an image has columns and rows."""
     grid = sample.grid
     x, y = sample.column + 0.5, -(sample.row + 0.5)
     place: Columns = {}
@@ -509,7 +509,7 @@ def _opened(
 
 
 def _classes_of(values: NDArray[Any], classes: ClassTable) -> tuple[NDArray[np.int64], ClassTable]:
-    """Return the codes that labellers meant, and the class table with what it lacked."""
+    """Translate answers into codes; with the class table, completed by classes it lacked."""
     texts = [str(value).strip() if is_known(value) else "" for value in values]
     code_of = {"": NO_REFERENCE, CANNOT_TELL_TEXT: CANNOT_TELL}
     code_of |= {name.casefold(): v for name, v in zip(classes.names, classes.values, strict=True)}

@@ -251,7 +251,7 @@ def _show_assessment(assessment: Assessment) -> None:
 
 
 def _interval(estimate: Estimate, *, scale: float = 1, digits: int = 0) -> str:
-    """Return an estimate with its interval in words, or nothing where there is none."""
+    """Write an estimate with its interval, or nothing where there is none."""
     if math.isnan(estimate.value):
         return ""
     ends = (estimate.value, estimate.lower, estimate.upper)

@@ -52,7 +52,7 @@ _SOURCE = {
 
 
 def load_indian_pines() -> tuple[xr.DataArray, xr.DataArray]:
-    """Return the Indian Pines scene and its reference labels.
+    """Load the Indian Pines scene and its reference labels.
 
     145 x 145 pixels of 20 m, 200 bands of AVIRIS at-sensor values (scaled radiance, as published),
     16 classes, 10,249 labelled pixels. The scene has no georeference. Nothing is downloaded: both

@@ -171,7 +171,7 @@ def load_scene(
     folder: str | PathLike[str] | None = None,
     progress: ProgressCallback = no_progress,
 ) -> tuple[xr.DataArray, xr.DataArray]:
-    """Return a scene and its reference labels, downloaded on first use.
+    """Load a scene and its reference labels, downloaded on first use.
 
     The files say nothing about wavelengths or place. Indian Pines gets the wavelengths published
     with it; the others have none.

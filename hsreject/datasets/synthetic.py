@@ -28,7 +28,7 @@ def synthetic_scene(
     seed: int = 0,
     hole: bool = True,
 ) -> tuple[xr.DataArray, xr.DataArray]:
-    """Return a synthetic scene and its labels.
+    """Make a synthetic scene and its labels.
 
     The classes are smooth patches (the largest of `n_classes` smoothed random fields), the spectra
     smooth random curves, the signal of a pixel a mixture that blurs the class borders, and the

@@ -58,7 +58,7 @@ def filled_map(
     group: xr.DataArray | NDArray[Any] | None = None,
     second: xr.DataArray | None = None,
 ) -> xr.Dataset:
-    """Return a map without holes: every pixel has a class, and a flag says which are rejected.
+    """Fill the holes of a map: every pixel has a class, and a flag says which are rejected.
 
     Parameters
     ----------

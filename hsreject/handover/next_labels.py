@@ -89,7 +89,7 @@ def next_labels(
     exclude: xr.DataArray | NDArray[Any] | None = None,
     progress: ProgressCallback = no_progress,
 ) -> NextLabels:
-    """Return where to label next: the centres of the largest rejected regions.
+    """Find where to label next: the centres of the largest rejected regions.
 
     Rejected pixels of one label that touch are a region, and so are those that are unlike all
     training pixels. A region weighs the sum of the doubt of its pixels, one minus the probability

@@ -124,7 +124,7 @@ def polygonize(
     minimum_area: str | float | None = None,
     progress: ProgressCallback = no_progress,
 ) -> Polygons:
-    """Return the polygons of a label map: one for each region of 4-connected pixels of a class.
+    """Trace the polygons of a label map: one for each region of 4-connected pixels of a class.
 
     Rejected regions are polygons, too, called what the map calls 0; pixels without data belong to
     none. With a minimum area small regions of a class join their largest neighbour, as in

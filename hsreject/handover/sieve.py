@@ -73,7 +73,7 @@ def sieve(
     *,
     progress: ProgressCallback = no_progress,
 ) -> xr.DataArray:
-    """Return a label map without small regions: each joins its largest neighbour.
+    """Sieve small regions out of a label map: each joins its largest neighbour.
 
     A region is a set of 4-connected pixels of one class. In rounds, every region below the minimum
     joins the largest class region that it shares a border with, if that one is larger than itself;

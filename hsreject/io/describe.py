@@ -59,7 +59,7 @@ def describe(
     quick: bool = False,
     progress: ProgressCallback = no_progress,
 ) -> Description:
-    """Return what is understood of a scene, a label map or a vector file.
+    """Describe what is understood of a scene, a label map or a vector file.
 
     Parameters
     ----------

@@ -153,7 +153,7 @@ def choose_point(
     rejection_cost: float | None = None,
     coarse_cost: float = 0.0,
 ) -> OperatingPoint:
-    """Return the operating point of a curve that meets a goal.
+    """Choose the operating point of a curve that meets a goal.
 
     Give at most one goal. Without one, a rejection costs half an error: relative optimality is then
     not negative against any other point of the curve. Where all points have the same labels, that
@@ -217,7 +217,7 @@ def choose_point(
 
 
 def cheapest_operating_point(curve: xr.Dataset, rejection_cost: float) -> OperatingPoint:
-    """Return the operating point of least cost for a given rejection cost.
+    """Choose the operating point of least cost for a given rejection cost.
 
     Parameters
     ----------

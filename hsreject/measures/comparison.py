@@ -73,7 +73,7 @@ def compare(
     *,
     rejection_cost: float | None = None,
 ) -> Comparison:
-    r"""Return how an operating point, or the best one of a curve, compares with a reference.
+    r"""Compare an operating point, or the best one of a curve, with a reference.
 
     The cost :math:`MN (1-\rho) - AN \rho + n \rho` is linear in :math:`\rho`, so that point 1 is
     never costlier for any :math:`\rho` in [0, 1] exactly when it keeps **at least as many accurate

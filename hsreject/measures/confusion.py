@@ -27,7 +27,7 @@ def confusion_matrix(
     sample_weight: ArrayLike | xr.DataArray | None = None,
     classes: ClassTable | None = None,
 ) -> xr.DataArray:
-    """Return how often each class was given which label, with a column for rejected samples.
+    """Count how often each class was given which label, with a column for rejected samples.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class Agreement:
 
 
 def kept_agreement(matrix: xr.DataArray) -> Agreement:
-    """Return overall accuracy, average accuracy and kappa of the kept samples.
+    """Compute overall accuracy, average accuracy and kappa of the kept samples.
 
     Parameters
     ----------

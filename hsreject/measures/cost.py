@@ -32,7 +32,7 @@ def break_even_cost(
     accuracy_0: ArrayLike | xr.DataArray,
     fraction_0: ArrayLike | xr.DataArray,
 ) -> Any:
-    r"""Return the rejection cost at which two operating points cost the same.
+    r"""Compute the rejection cost at which two operating points cost the same.
 
     .. math:: \rho^* = 1 + \frac{A_1 (1-r_1) - A_0 (1-r_0)}{r_1 - r_0}
 
@@ -77,7 +77,7 @@ def _break_even_cost(*points: Any) -> Any:
 
 
 def minimum_cost_without_rejection(curve: xr.Dataset) -> xr.DataArray:
-    r"""Return the smallest rejection cost for which not rejecting is as good as each point.
+    r"""Compute the smallest rejection cost for which not rejecting is as good as each point.
 
     The break-even cost with the reference at r = 0 (paper, figure 8 c and d). With E the share of
     errors where nothing is rejected, :math:`(\beta + 1)/2 = (E - MN/n) / r`. Where all points have
@@ -138,7 +138,7 @@ def _errors_saved(counts: Counts[NDArray[Any]]) -> Any:
 
 
 def cost_envelope(curve: xr.Dataset) -> xr.Dataset:
-    r"""Return which operating point is cheapest for which range of rejection costs.
+    r"""Find which operating point is cheapest for which range of rejection costs.
 
     The cost of a point is a line in :math:`\rho`; the cheapest points for :math:`\rho` in [0, 1]
     are the corners of the lower convex hull of the kept errors over r (the same corners as those of

@@ -35,7 +35,7 @@ def rejection_curve(
     *,
     sample_weight: ArrayLike | xr.DataArray | None = None,
 ) -> xr.Dataset:
-    """Return every operating point that a threshold on the confidence can reach.
+    """Compute every operating point that a threshold on the confidence can reach.
 
     A threshold cannot tell equal confidences apart, so they are rejected together: d distinct
     confidences give d + 1 points, from nothing rejected to everything rejected. The result does
@@ -112,7 +112,7 @@ def rejection_curve(
 
 
 def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
-    """Return separate operating points as a curve, a Dataset like that of `rejection_curve`.
+    """Join separate operating points into a curve, a Dataset like that of `rejection_curve`.
 
     For rejectors without a threshold, such as joint rejection, where every point is computed
     separately. Points are put in ascending order of rejected fraction, then of accurate samples
@@ -163,7 +163,7 @@ def class_curves(
     sample_weight: ArrayLike | xr.DataArray | None = None,
     classes: ClassTable | None = None,
 ) -> dict[str, xr.Dataset]:
-    """Return the rejection curve of each class, by name: what displays of curves take.
+    """Compute the rejection curve of each class, by name: what displays of curves take.
 
     The thresholds are those of all classes together, the samples are those of one: of the map's
     class (`by` label, as in user's accuracy) or of the true one (`by` reference, as in producer's

@@ -38,7 +38,7 @@ def level_curve(
     reference: ArrayLike | xr.DataArray,
     tree: ClassTree,
 ) -> xr.Dataset:
-    """Return every operating point of a map that answers with classes, groups or nothing.
+    """Compute every operating point of a map that answers with classes, groups or nothing.
 
     There is one point for each distinct confidence of any level, and one that rejects everything;
     samples of equal confidence change together. One sort per level gives all of them.

@@ -32,7 +32,7 @@ def relative_optimality(
     accuracy_0: ArrayLike | xr.DataArray,
     fraction_0: ArrayLike | xr.DataArray,
 ) -> Any:
-    r"""Return the paper's beta of point 1 with respect to the reference point 0.
+    r"""Compute the paper's beta of point 1 with respect to the reference point 0.
 
     1 means that going from the reference to point 1 decided every sample correctly (only errors
     newly rejected, only accurate samples newly kept), -1 that it decided every sample wrongly.
@@ -102,7 +102,7 @@ def of_two_points(
 
 
 def relative_optimality_pairs(curve: xr.Dataset, *, n_points: int | None = None) -> xr.DataArray:
-    """Return beta of every point of a curve with respect to every other (paper, figures 5 and 8).
+    """Compute beta of every point of a curve with respect to every other (paper, figures 5 and 8).
 
     Computed from the counts row by row: signs are exact, and nothing larger than the answer is
     allocated.
@@ -187,7 +187,7 @@ BORDERS = ("lowest", "worst", "middle", "best", "highest")
 def operating_set(
     reference: OperatingPoint, *, rejected_fraction: ArrayLike | None = None
 ) -> xr.Dataset:
-    r"""Return where the rejection cost decides against a reference point (paper, figure 2).
+    r"""Find where the rejection cost decides against a reference point (paper, figure 2).
 
     Of one classifier with accuracy A(0), a point at rejected fraction r is given by its share of
     accurate kept samples a = A (1 - r). Against the reference (a_0, r_0), with the step

@@ -142,7 +142,7 @@ MEASURES = {
 
 
 def add_measure(label: str, meaning: str) -> Callable[[Callable[[Counts[Any]], Any]], None]:
-    """Return a decorator that makes a function of the four counts a measure, by its name.
+    """Decorate a function of the four counts to make it a measure, by its name.
 
     Operating points have it as an attribute, curves, bands and operating sets as a column, tables
     of operating points list it, and pictures draw it. It must work for numbers and for arrays;
@@ -387,7 +387,7 @@ def operating_point(
     *,
     sample_weight: ArrayLike | xr.DataArray | None = None,
 ) -> OperatingPoint:
-    """Return the operating point of one rejection of classified samples.
+    """Count the operating point of one rejection of classified samples.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ def evaluation_samples(
     sample_weight: ArrayLike | xr.DataArray | None = None,
     nodata: int | None = None,
 ) -> EvaluationSamples[NDArray[Any] | None]:
-    """Return the pixels that have a reference and data, ready for the measures.
+    """Choose the pixels that have a reference and data, ready for the measures.
 
     Parameters
     ----------

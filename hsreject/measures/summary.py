@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def aurc(curve: xr.Dataset) -> float:
-    """Return the area under the risk-coverage curve: the mean risk over all coverages.
+    """Compute the area under the risk-coverage curve: the mean risk over all coverages.
 
     0 is perfect; a random confidence has the error rate of the classifier.
     :mod:`hsreject.measures.summary` states the integration convention.
@@ -59,7 +59,7 @@ def aurc(curve: xr.Dataset) -> float:
 
 
 def excess_aurc(curve: xr.Dataset) -> float:
-    """Return AURC minus that of the best confidence for the same classifier: errors last.
+    """Compute AURC minus that of the best confidence for the same classifier: errors last.
 
     0 means that no accurate sample is less confident than an error (Geifman et al. 2019, with the
     exact sum in place of their logarithm).
@@ -87,7 +87,7 @@ def excess_aurc(curve: xr.Dataset) -> float:
 
 
 def accuracy_at(curve: xr.Dataset, rejected_fraction: ArrayLike) -> xr.DataArray:
-    """Return the nonrejected accuracy at given rejected fractions.
+    """Compute the nonrejected accuracy at given rejected fractions.
 
     Where no operating point rejects exactly that fraction, the counts of the two neighbours are
     interpolated in a straight line: the expected accuracy when the samples between them, which the
@@ -174,7 +174,7 @@ def reliability(
     n_bins: int = 15,
     sample_weight: ArrayLike | xr.DataArray | None = None,
 ) -> xr.Dataset:
-    r"""Return, bin by bin, the stated probability of labels and how often they were right.
+    r"""Compare, bin by bin, the stated probability of labels with how often they were right.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def expected_calibration_error(
     n_bins: int = 15,
     sample_weight: ArrayLike | xr.DataArray | None = None,
 ) -> float:
-    r"""Return how far probabilities are from observed frequencies, on average, in [0, 1].
+    r"""Measure how far probabilities are from observed frequencies, on average, in [0, 1].
 
     .. math:: ECE = \sum_m \frac{n_m}{n} \left| acc_m - conf_m \right|
 

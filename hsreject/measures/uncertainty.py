@@ -196,7 +196,7 @@ def bootstrap_difference(  # noqa: PLR0913 (two rejectors, and how to draw)
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> xr.Dataset:
-    """Return how much rejector 1 is above rejector 0 on the same pixels, with bootstrap bands.
+    """Estimate how much rejector 1 is above rejector 0 on the same pixels, with bootstrap bands.
 
     Both are measured on the same resamples, so that what they have in common cancels: the band of
     the difference is usually much narrower than two bands would suggest. A band that leaves out 0

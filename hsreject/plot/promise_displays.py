@@ -77,7 +77,7 @@ class CertificateDisplay:
         exclude: xr.DataArray | None = None,
         predicted: xr.DataArray | None = None,
     ) -> CertificateDisplay:
-        """Return the display with the errors that are predicted for the map, if only by a chance.
+        """Make the display with the errors that are predicted for the map, if only by a chance.
 
         The arguments are those of :func:`hsreject.certify`.
         """

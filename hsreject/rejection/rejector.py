@@ -300,7 +300,7 @@ def compare_rejectors(
     *,
     progress: ProgressCallback = no_progress,
 ) -> xr.Dataset:
-    """Return the operating points of several rejectors on the same reference pixels.
+    """Evaluate several rejectors at all operating points on the same reference pixels.
 
     With sequential and joint rejection this is what the paper's figures 7 and 8 show: the curves
     side by side, and for each rejector its relative optimality and break-even costs.

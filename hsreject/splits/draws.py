@@ -224,7 +224,7 @@ def deal_folds(
 
 
 def given_split(train: Labels, test: Labels) -> tuple[Labels, Labels]:
-    """Return a train/test split from elsewhere, after checking it.
+    """Check a train/test split from elsewhere, and take it.
 
     Benchmarks publish their split as two label files: open both and pass them here.
 

@@ -33,7 +33,7 @@ class Table:
 
     @classmethod
     def read(cls, path: Path) -> Table:
-        """Return the table in a file."""
+        """Read the table in a file."""
         with reading(path):
             raw = path.read_bytes()
             stated = (name for mark, name in _MARKS.items() if raw.startswith(mark))
@@ -84,5 +84,5 @@ def _as_text(cell: Any) -> Any:
 
 
 def number_in(cell: Any) -> float:
-    """Return the number in a cell, with a point or a comma before its decimals."""
+    """Read the number in a cell, with a point or a comma before its decimals."""
     return float(str(cell).replace(",", "."))

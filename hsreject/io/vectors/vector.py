@@ -63,7 +63,7 @@ class LayerInfo(NamedTuple):
 
 
 def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
-    """Return what the layer of a vector file holds; the only one, or the one that was named."""
+    """Look at the layer of a vector file: the only one, or the one that was named."""
     if path.suffix.lower() == ".csv":
         points, columns, crs = _table_of_points(path)
         return LayerInfo(path.stem, "Point", len(points), list(columns), crs)
@@ -169,7 +169,7 @@ def _table_of_points(path: Path) -> tuple[NDArray[Any], dict[str, NDArray[Any]],
 
 
 def _coordinates(cells: NDArray[Any]) -> NDArray[np.float64]:
-    """Return numbers, NaN where a cell holds none."""
+    """Read numbers, NaN where a cell holds none."""
     numbers = np.full(cells.size, np.nan)
     for row, cell in enumerate(cells):
         with suppress(ValueError):
@@ -178,7 +178,7 @@ def _coordinates(cells: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _numbers_if_all(cells: NDArray[Any]) -> NDArray[Any]:
-    """Return a column as numbers, NaN where it is empty, unless one of its cells is text."""
+    """Convert a column to numbers, NaN where it is empty, unless one of its cells is text."""
     for dtype in (np.int64, np.float64):
         with suppress(ValueError, OverflowError):
             return np.where(cells == "", "nan", cells).astype(dtype)
@@ -186,7 +186,7 @@ def _numbers_if_all(cells: NDArray[Any]) -> NDArray[Any]:
 
 
 def read_features(path: Path, *, attribute: str | None, layer: str | None) -> Features:
-    """Return the features of a vector file with the class that `attribute` gives them."""
+    """Read the features of a vector file with the class that `attribute` gives them."""
     geometries, columns, crs = read_columns(path, layer=layer)
     listed = ", ".join(columns) or "none"
     if attribute is None:
@@ -222,7 +222,7 @@ def read_features(path: Path, *, attribute: str | None, layer: str | None) -> Fe
 def read_columns(
     path: Path, *, layer: str | None = None
 ) -> tuple[NDArray[Any], dict[str, NDArray[Any]], CRS | None]:
-    """Return the geometries of a layer, all its attributes, and its CRS.
+    """Read the geometries of a layer, all its attributes, and its CRS.
 
     Geometries are missing where the file has none, or where a coordinate is not a number.
     """
@@ -251,7 +251,7 @@ def is_known(value: Any) -> bool:
 def number_classes(
     classes: NDArray[Any], names: Mapping[int, str], *, path: Path
 ) -> tuple[NDArray[np.int64], dict[int, str], tuple[str, ...]]:
-    """Return the class of each feature as a number, the names of the numbers, and notes.
+    """Convert the classes of features to numbers; with the names of these, and notes.
 
     Whole numbers stay what they are, even if written as text. Other text is numbered as in `names`,
     or else alphabetically from 1.
@@ -285,7 +285,7 @@ def number_classes(
 def burn(
     features: Features, numbers: NDArray[np.int64], grid: Grid, *, path: Path
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], tuple[str, ...]]:
-    """Return maps on a grid, the class and the polygon of each pixel by number, and notes.
+    """Burn features into maps on a grid: class and polygon of each pixel by number, and notes.
 
     A polygon fills the pixels whose centre it holds, a point the pixel it lies in. Where features
     overlap, the last one in the file counts. Polygons are numbered from 1; 0 is none. Parts of one
@@ -339,7 +339,7 @@ def burn(
 
 
 def covered_pixels(path: Path, grid: Grid) -> NDArray[np.bool_]:
-    """Return which pixels of a grid (y, x) the features of a file cover, whatever they are."""
+    """Find the pixels of a grid (y, x) that the features of a file cover, whatever they are."""
     geometries, _, crs = read_columns(path)
     rows = np.flatnonzero(~(shapely.is_missing(geometries) | shapely.is_empty(geometries)))
     features = Features(geometries[rows], rows, rows + 1, crs)
@@ -348,7 +348,7 @@ def covered_pixels(path: Path, grid: Grid) -> NDArray[np.bool_]:
 
 
 def _last_feature(geometries: NDArray[Any], numbers: NDArray[np.intp], grid: Grid) -> NDArray[Any]:
-    """Return which of the chosen features is the last to hold each pixel; -1 where none does."""
+    """Find the last of the chosen features to hold each pixel; -1 where none does."""
     if not numbers.size:
         return np.full((grid.height, grid.width), -1)
     last: NDArray[np.int32] = rasterize(
@@ -364,7 +364,7 @@ def _last_feature(geometries: NDArray[Any], numbers: NDArray[np.intp], grid: Gri
 def onto_grid(
     features: Features, grid: Grid, *, path: Path
 ) -> tuple[NDArray[np.intp], NDArray[Any], tuple[str, ...]]:
-    """Return which features lie near the scene, their geometries in its CRS, and notes."""
+    """Find the features that lie near the scene, with their geometries in its CRS, and notes."""
     if not grid.georeferenced:
         raise InputError(
             f"{path} cannot be put onto a scene without a place on a map. Give the scene a "
@@ -402,7 +402,7 @@ def onto_grid(
 
 
 def _box_around(grid: Grid, crs: CRS) -> tuple[float, float, float, float]:
-    """Return the box around a scene in another reference system, wider by half its size."""
+    """Draw the box around a scene in another reference system, wider by half its size."""
     west, south, east, north = transform_bounds(grid.crs, crs, *grid.bounds)
     if west > east:  # across the line where 180 degrees meet -180
         west, east = -180.0, 180.0
