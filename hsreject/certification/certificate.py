@@ -22,9 +22,7 @@ from hsreject.certification.sentences import in_percent, sentence
 from hsreject.errors import FileError, InputError
 from hsreject.files import existing, replacing
 from hsreject.io.vectors.spreadsheet import write_csv
-from hsreject.rejection.ranking import Ranking
 from hsreject.schema import LABEL_WITH_REJECTION
-from hsreject.schema.label_maps import map_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -478,8 +476,9 @@ class Certificate:
         """
         threshold = 0.0 if self.by_class else self.applicable_threshold
         on_map = schema.as_map(label, name="label")
-        confidences, tree = ranking_of(confidence, on_map)
-        self.check_map(on_map.shape, map_id(on_map, confidences))
+        ranking = ranking_of(confidence, on_map)
+        tree = ranking.tree
+        self.check_map(on_map.shape, ranking.id)
         limits: Any = threshold
         if self.by_class:  # of the answer of each pixel at each level
             limits = np.full((1 if tree is None else tree.n_levels, *on_map.shape), np.inf)
@@ -487,7 +486,6 @@ class Certificate:
             for one in promised:
                 level, below = node_of(one.class_value, tree)
                 limits[level][np.isin(on_map.values, below)] = one.threshold
-        ranking = Ranking(on_map, confidences, tree=tree)
         maps = ranking.at(limits, attrs={"certificate": self.statement})
         answer = maps[LABEL_WITH_REJECTION]
         answer = answer.assign_attrs({schema.ZERO_MEANING: "rejected"})

@@ -11,8 +11,8 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.rejection.ranking import ANSWER_PROBABILITY, LABEL_PROBABILITY
-from hsreject.schema import CATEGORY, LEVEL, LEVEL_CONFIDENCE, REJECTED, nodata_label
+from hsreject.rejection.ranking import ANSWER_PROBABILITY, LABEL_PROBABILITY, Ranking
+from hsreject.schema import CATEGORY, LEVEL, REJECTED, nodata_label
 from hsreject.schema.class_tree import GROUPS_ATTRIBUTE, ClassTree, rows_of
 from hsreject.schema.classes import ClassTable
 from hsreject.schema.label_maps import map_id
@@ -30,12 +30,11 @@ CLASS_COVERAGES = np.arange(1, 21) / 20
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A label map, the pixels of it that may be drawn and, for a ranking, its confidences."""
+    """A label map, the pixels of it that may be drawn and, if they are ranked, its ranking."""
 
     label: xr.DataArray  # of :func:`labels_of`
     inside: NDArray[np.bool_]  # has data and is not excluded
-    confidence: xr.DataArray | None = None  # (y, x) or (level, y, x)
-    tree: ClassTree | None = None
+    ranking: Ranking | None = None
 
     @classmethod
     def of(
@@ -51,15 +50,8 @@ class Frame:
             inside &= ~excluded_pixels(exclude, on_map)
         if confidence is None:
             return cls(on_map, inside)
-        confidences, tree = ranking_of(confidence, on_map)
-        labelled = (on_map.values != NODATA) & (on_map.values != REJECTED)
-        missing = int(np.count_nonzero(labelled & ~np.isfinite(confidences.values)))
-        if missing:
-            raise InputError(
-                f"confidence is NaN or infinite in {missing} pixels that have a label. Give these "
-                "pixels the label of no data, or a confidence."
-            )
-        return cls(on_map, inside, confidences, tree)
+        ranking = ranking_of(confidence, on_map)
+        return cls(on_map, inside, ranking if ranking.confidence.chunks is None else ranking.load())
 
     @cached_property
     def n_pixels(self) -> int:
@@ -69,7 +61,7 @@ class Frame:
     @cached_property
     def map_id(self) -> str:
         """Identifies labels and confidences."""
-        return map_id(self.label, self.confidence)
+        return map_id(self.label) if self.ranking is None else self.ranking.id
 
     @cached_property
     def ranking_id(self) -> str:
@@ -77,13 +69,19 @@ class Frame:
         if np.array_equal(self.inside, self.label.values != NODATA):
             return self.map_id
         masked = np.where(self.inside, self.label.values, np.uint16(NODATA))
-        return map_id(self.label.copy(data=masked), self.confidence)
+        confidence = None if self.ranking is None else self.ranking.confidence
+        return map_id(self.label.copy(data=masked), confidence)
+
+    @property
+    def tree(self) -> ClassTree | None:
+        """The groups of classes, where the map may answer with them."""
+        return None if self.ranking is None else self.ranking.tree
 
     @cached_property
     def levels(self) -> NDArray[np.floating[Any]]:
         """The confidences (level, y, x)."""
-        assert self.confidence is not None  # noqa: S101 (asked for where pixels are ranked)
-        return np.asarray(self.confidence.values.reshape(-1, *self.label.shape))
+        assert self.ranking is not None  # noqa: S101 (where pixels are ranked)
+        return np.asarray(self.ranking.confidence.values.reshape(-1, *self.label.shape))
 
     @cached_property
     def nodes(self) -> ClassTable:
@@ -173,7 +171,7 @@ class NestedRegions:
     ) -> NDArray[np.float64] | None:
         """Predict the share of wrong pixels of each region, if only by a probability."""
         levels, members = self.frame.levels, self.first_region < self.sizes.size
-        stated = self.frame.confidence.attrs.get("long_name")  # type: ignore[union-attr]
+        stated = self.frame.ranking.meaning if self.frame.ranking else ""
         if predicted is not None:
             error = schema.as_map(predicted, name="predicted")
             schema.check_same_grid(self.frame.label, error, names=("label", "predicted"))
@@ -237,27 +235,12 @@ def node_of(code: int, tree: ClassTree | None) -> tuple[int, list[int]]:
     return int(tree.levels[row]), np.array(tree.classes.values)[tree.below[row]].tolist()
 
 
-def ranking_of(confidence: Any, on_map: xr.DataArray) -> tuple[xr.DataArray, ClassTree | None]:
-    """Check the confidences of a map; with the class tree if they are of its levels."""
+def ranking_of(confidence: Any, on_map: xr.DataArray) -> Ranking:
+    """Rank a map by its confidences; those of levels in a file are bands."""
     if CATEGORY in getattr(confidence, "dims", ()) and GROUPS_ATTRIBUTE in on_map.attrs:
         plain = confidence.drop_vars((CATEGORY, schema.CLASS_NAME), errors="ignore").drop_attrs()
         confidence = plain.rename({CATEGORY: LEVEL}).assign_attrs(ClassTree.of(on_map).to_attrs())
-    tree = None
-    if LEVEL in getattr(confidence, "dims", ()):
-        numbers = schema.check_dims(confidence, schema.LEVEL_DIMS, name=LEVEL_CONFIDENCE)
-        tree = ClassTree.of(numbers)
-        if tree.n_levels != numbers.sizes[LEVEL]:
-            raise InputError(
-                f"{LEVEL_CONFIDENCE} has {numbers.sizes[LEVEL]} levels, and the class tree that it "
-                f"carries has {tree.n_levels}. Pass that of HierarchicalRejector.rank."
-            )
-    else:
-        numbers = schema.as_map(confidence, name="confidence")
-    schema.check_same_grid(on_map, numbers, names=("label", "confidence"))
-    if numbers.dtype.kind not in "iuf":
-        raise InputError(f"confidence must hold numbers (got {numbers.dtype}).")
-    precise = numbers.dtype in {np.dtype(np.float32), np.dtype(np.float64)}
-    return numbers if precise else numbers.astype(np.float64), tree
+    return Ranking(on_map, confidence)
 
 
 def labels_of(label: xr.DataArray | NDArray[Any], *, name: str = "label") -> xr.DataArray:
