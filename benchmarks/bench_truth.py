@@ -18,7 +18,7 @@ from scipy.ndimage import gaussian_filter, minimum_filter
 
 import hsreject as hr
 from benchmarks.timing import Row
-from hsreject.measures.uncertainty import Clumps
+from hsreject.measures.uncertainty import Clusters
 from hsreject.splits.polygons import polygon_numbers
 
 MINUTES = 12
@@ -82,8 +82,8 @@ def report(
     label = model.fit_predict_proba(cube, train).idxmax("category")
     used = test.values > 0
     correct = (label == test).values[used]
-    clumps = Clumps.of(correct, polygon_numbers(test)[used])
-    low, high = clumps.interval(correct, np.ones(correct.size, dtype=bool))
+    clusters = Clusters.of(correct, polygon_numbers(test)[used])
+    low, high = clusters.interval(correct, np.ones(correct.size, dtype=bool))
     return Report(float(correct.mean()), low, high, float((label == truth).mean()))
 
 

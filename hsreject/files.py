@@ -120,7 +120,7 @@ def hidden_folder(folder: Path, name: str) -> Iterator[Path]:
     except OSError as error:
         raise FileError(f"Cannot write into the folder {folder}: {reason(error)}.") from error
     try:
-        with alone_in(work):
+        with folder_lock(work):
             yield work
     except FileError as error:  # which may name the hidden folder, unknown to the reader
         raise FileError(str(error).replace(str(work), str(folder))) from error
@@ -134,7 +134,7 @@ def remove_leftovers(folder: Path, name: str = "") -> None:
     A living process holds a lock on its own.
     """
     for left in folder.glob(f"{PARTIAL}{glob.escape(name)}*"):
-        with suppress(OSError), alone_in(left) as certain:
+        with suppress(OSError), folder_lock(left) as certain:
             if certain and not _is_new(left) and not _half_placed(left):
                 shutil.rmtree(left, ignore_errors=True)
 
@@ -149,7 +149,7 @@ def _remove_all_leftovers(folder: Path) -> None:
     parts = list(folder.glob(f"{UNFINISHED}*"))
     if parts and (folder / MANIFEST).is_file() and INCOMPLETE not in _listed(folder):
         completed = (folder / MANIFEST).stat().st_mtime_ns
-        with suppress(OSError), alone_in(folder) as certain:
+        with suppress(OSError), folder_lock(folder) as certain:
             for left in parts:
                 if certain and all(p.stat().st_mtime_ns <= completed for p in left.rglob("*")):
                     shutil.rmtree(left, ignore_errors=True)
@@ -167,7 +167,7 @@ def _half_placed(work: Path) -> dict[str, int]:
 def _take_back(path: Path) -> None:
     """Remove what a killed process has put in place of `path` and its side files, if not all."""
     for left in path.parent.glob(f"{PARTIAL}{glob.escape(path.name)}.*"):
-        with suppress(OSError), alone_in(left) as certain:
+        with suppress(OSError), folder_lock(left) as certain:
             if not certain:
                 continue
             for name, inode in _half_placed(left).items():
@@ -341,7 +341,7 @@ def unfinished_folder(folder: Path, key: str) -> Iterator[Path]:
     well, the parts are removed, too.
     """
     work = folder / f"{UNFINISHED}{key}"
-    with made_folder(folder), alone_in(folder):
+    with made_folder(folder), folder_lock(folder):
         for left in (*folder.glob(f"{PARTIAL}*"), *folder.glob(f"{UNFINISHED}*")):
             if left != work:
                 shutil.rmtree(left, ignore_errors=True)
@@ -351,7 +351,7 @@ def unfinished_folder(folder: Path, key: str) -> Iterator[Path]:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[bool]:
+def folder_lock(folder: Path) -> Iterator[bool]:
     """Keep other processes that ask for the same out of a folder, until this one ends.
 
     Gives whether that is certain: not every file system has locks.

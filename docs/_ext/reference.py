@@ -56,7 +56,7 @@ RETURNED = {
         "measures.confusion.Agreement",
         "measures.point.Counts",
         "measures.samples.EvaluationSamples",
-        "measures.uncertainty.Clumps",
+        "measures.uncertainty.Clusters",
     ),
     "certification": (
         "certification.sample.Design",

@@ -12,7 +12,7 @@ import xarray as xr
 from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.splits.draws import deal_folds
-from hsreject.splits.polygons import CLUMPED, clump_size, polygon_folds, polygon_numbers
+from hsreject.splits.polygons import CLUSTERED, cluster_size, polygon_folds, polygon_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +53,7 @@ class Training:
         """Return the training pixels at the positions of `labels` that have data.
 
         There are two kinds of folds: *random* ones, and those of *place*, which are runs of a class
-        along the axis on which its pixels lie. Of polygons (clumps of three and more), both leave
+        along the axis on which its pixels lie. Of polygons (clusters of three and more), both leave
         out whole polygons: a model that has seen a pixel's neighbour has seen the pixel. Of
         scattered pixels at most `most` are dealt into random folds.
         """
@@ -66,7 +66,7 @@ class Training:
         with_data[rows, columns] = True
         used = labels.where(with_data, schema.NO_REFERENCE).astype(labels.dtype)
         polygon = None
-        if clump_size(used) >= CLUMPED:
+        if cluster_size(used) >= CLUSTERED:
             _check_polygons(labels, classes)
             polygon = polygon_numbers(used)[rows, columns].astype(np.intp)
             alone = polygon == 0  # in no polygon: each is one by itself

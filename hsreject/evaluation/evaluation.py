@@ -25,7 +25,7 @@ from hsreject.measures.inputs import cost_values
 from hsreject.measures.point import COUNTS, MEASURES, OperatingPoint, operating_point
 from hsreject.measures.samples import EvaluationSamples, evaluation_samples
 from hsreject.measures.summary import accuracy_at, aurc, excess_aurc
-from hsreject.measures.uncertainty import Clumps, square_blocks, usual_side
+from hsreject.measures.uncertainty import Clusters, square_blocks, usual_side
 from hsreject.notebook import Shown
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_number
@@ -73,7 +73,7 @@ class Evaluation(Shown):
     curve : Dataset or None
         Every operating point that a threshold on the confidence reaches, with the 95 % interval of
         its accuracy, `nonrejected_accuracy_lower` and `_upper`.
-    clumps : Clumps
+    clusters : Clusters
         The samples in blocks, or groups, that err together: where intervals come from.
     block_size : float or None
         Side in pixels of the blocks; None where groups are given.
@@ -105,7 +105,7 @@ class Evaluation(Shown):
     samples: EvaluationSamples[NDArray[Any] | None]
     points: tuple[NamedPoint, ...]
     curve: xr.Dataset | None
-    clumps: Clumps
+    clusters: Clusters
     block_size: float | None = None
     warnings: tuple[str, ...] = ()
     measured_on: str = "reference pixels"
@@ -121,7 +121,7 @@ class Evaluation(Shown):
     def interval(self, named: NamedPoint) -> tuple[float, float]:
         """Return the 95 % interval of the accuracy of what a point keeps."""
         kept_samples = ~self.samples.at(self._rejected_at(named))
-        return self.clumps.interval(self.samples.correct, kept_samples)
+        return self.clusters.interval(self.samples.correct, kept_samples)
 
     @property
     def shown(self) -> NamedPoint:
@@ -338,7 +338,7 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
         schema.check_same_grid(maps["label"], maps["group"], names=("label", "groups"))
         block = samples.at(maps["group"])
     correct, weight = samples.correct, samples.sample_weight
-    clumps = Clumps.of(correct, block, weight)
+    clusters = Clusters.of(correct, block, weight)
     unrejected = operating_point(correct, np.zeros_like(correct), sample_weight=weight)
     points = [NamedPoint("no rejection", unrejected)]
     if samples.rejected is not None:
@@ -349,9 +349,9 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
         curve = rejection_curve(correct, samples.confidence, sample_weight=weight)
         counts, dim = counts_of(curve), schema.OPERATING_POINT
         ranks, threshold = samples.confidence, curve["threshold"].values
-        squares = clumps.squares_above(ranks, threshold)
-        singles = clumps.singles_above(ranks, threshold)
-        lower, upper = clumps.intervals(counts.accurate_kept, counts.kept, squares, singles)
+        squares = clusters.sums_of_squares_above(ranks, threshold)
+        singles = clusters.singles_above(ranks, threshold)
+        lower, upper = clusters.intervals(counts.accurate_kept, counts.kept, squares, singles)
         curve["nonrejected_accuracy_lower"] = dim, lower
         curve["nonrejected_accuracy_upper"] = dim, upper
         points.append(NamedPoint("largest Q", choose_point(curve)))
@@ -365,7 +365,7 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
         samples=samples,
         points=tuple(points),
         curve=curve,
-        clumps=clumps,
+        clusters=clusters,
         block_size=side,
         warnings=training_warnings(label, maps["label"], (samples.row, samples.column)),
     )

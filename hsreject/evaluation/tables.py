@@ -81,7 +81,7 @@ def _share(
 def _accuracy(evaluation: Evaluation, whole: NDArray[np.bool_], name: str) -> dict[str, float]:
     """Return the share of some samples that is right, with its 95 % interval."""
     correct, weight = evaluation.samples.correct, evaluation.samples.sample_weight
-    low, high = evaluation.clumps.interval(correct, whole)
+    low, high = evaluation.clusters.interval(correct, whole)
     return {name: _share(correct, whole, weight), f"{name}_lower": low, f"{name}_upper": high}
 
 

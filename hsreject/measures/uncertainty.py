@@ -26,7 +26,7 @@ _FEWEST_BLOCKS = 8  # along the longer side of a small map
 
 
 @dataclass(frozen=True, eq=False)
-class Clumps:
+class Clusters:
     r"""Samples in blocks, or polygons, whose errors are alike, and the intervals that follow.
 
     A share A of n samples has the interval of Wilson (1927), in which n' is the effective number of
@@ -60,11 +60,11 @@ class Clumps:
 
     Examples
     --------
-    >>> from hsreject.measures.uncertainty import Clumps
+    >>> from hsreject.measures.uncertainty import Clusters
     >>> import numpy as np
     >>> block = np.repeat(np.arange(20), 50)
     >>> correct = block % 5 > 0  # whole blocks are wrong: 1000 samples are worth 20
-    >>> low, high = Clumps.of(correct, block).interval(correct, np.ones(1000, dtype=bool))
+    >>> low, high = Clusters.of(correct, block).interval(correct, np.ones(1000, dtype=bool))
     >>> round(low, 2), round(high, 2)
     (0.57, 0.92)
     """
@@ -80,8 +80,8 @@ class Clumps:
         correct: NDArray[np.bool_],
         block: NDArray[np.integer],
         weight: NDArray[Any] | None = None,
-    ) -> Clumps:
-        """Return the clumps of samples, whose `block` may have any numbers."""
+    ) -> Clusters:
+        """Return the clusters of samples, whose `block` may have any numbers."""
         place = np.unique(block, return_inverse=True)[1].ravel().astype(np.intp)
         amount = np.ones(correct.size) if weight is None else np.asarray(weight, dtype=float)
         sizes = np.bincount(place, amount)
@@ -107,14 +107,16 @@ class Clumps:
         """How many blocks there are, for the report."""
         return int(self.block.max()) + 1
 
-    def squares(self, subset: NDArray[np.bool_]) -> float:
+    def sum_of_squares(self, subset: NDArray[np.bool_]) -> float:
         """Return the sum over the blocks of the squared number, or weight, of chosen samples."""
         if self.weight is None:
             return int((np.bincount(self.block[subset]) ** 2).sum())
         return float((np.bincount(self.block[subset], self.weight[subset]) ** 2).sum())
 
-    def squares_above(self, confidence: NDArray[Any], threshold: NDArray[Any]) -> NDArray[Any]:
-        """Return :meth:`squares` of the samples that each threshold keeps, all at once.
+    def sums_of_squares_above(
+        self, confidence: NDArray[Any], threshold: NDArray[Any]
+    ) -> NDArray[Any]:
+        """Return :meth:`sum_of_squares` of the samples that each threshold keeps, all at once.
 
         A sample of weight w adds w (2 s + w), with s the weight of more confident ones in its
         block.
@@ -143,22 +145,24 @@ class Clumps:
         if weight is not None:
             right, n = weight[part & whole].sum(), weight[whole].sum()
             singles = float((weight[whole] ** 2).sum())
-        low, high = self.intervals(right, n, self.squares(whole), singles)
+        low, high = self.intervals(right, n, self.sum_of_squares(whole), singles)
         return float(low), float(high)
 
-    def intervals(self, right: Any, n: Any, squares: Any, singles: Any = None) -> tuple[Any, Any]:
-        """Return the ends of the intervals of shares, given their counts and :meth:`squares`.
+    def intervals(
+        self, right: Any, n: Any, sum_of_squares: Any, singles: Any = None
+    ) -> tuple[Any, Any]:
+        """Compute the intervals of shares, given their counts and :meth:`sum_of_squares`.
 
         `singles` is the sum of squared weights, n itself where there are none. Of nothing they are
         NaN. `explorer.js` evaluates the same formula.
         """
         n = np.where(np.equal(n, 0), np.nan, n)
         alone = 1.0 if singles is None else singles / n
-        worth = n / (alone + self.correlation * (squares / n - alone))
-        share, unsure = right / n, self.critical**2 / worth
-        middle = share + unsure / 2
-        half = np.sqrt(unsure * (share * (1 - share) + unsure / 4))
-        return (middle - half) / (1 + unsure), (middle + half) / (1 + unsure)
+        n_effective = n / (alone + self.correlation * (sum_of_squares / n - alone))
+        share, z2_over_n = right / n, self.critical**2 / n_effective
+        middle = share + z2_over_n / 2
+        half = np.sqrt(z2_over_n * (share * (1 - share) + z2_over_n / 4))
+        return (middle - half) / (1 + z2_over_n), (middle + half) / (1 + z2_over_n)
 
 
 def _kept_above(
@@ -213,7 +217,7 @@ def bootstrap_difference(  # noqa: PLR0913 (two rejectors, and how to draw)
         Where to compare, in [0, 1]; 0, 0.01, ..., 1 when not given.
     groups : array of int, same shape, optional
         The group of each sample, such as its polygon or block: whole groups are drawn. Errors of
-        neighbouring pixels come in clumps, and bands of single pixels are then too narrow.
+        neighbouring pixels come in clusters, and bands of single pixels are then too narrow.
     sample_weight : array of float, same shape, optional
         What each sample stands for, as in :func:`hsreject.rejection_curve`; 1 when not given. Its
         share in a resample is its weight times how often it was drawn.

@@ -38,7 +38,7 @@ from hsreject.schema import (
     valid_pixels,
     without_pixels_of,
 )
-from hsreject.splits.polygons import CLUMPED, clump_size, polygon_numbers, touching_share
+from hsreject.splits.polygons import CLUSTERED, cluster_size, polygon_numbers, touching_share
 from hsreject.templates import templates
 
 _CLASS_ATTRIBUTES = (  # what people call it, likeliest first
@@ -203,8 +203,8 @@ def _rendered(
 def _suitable_sampling(reference: xr.DataArray, labelled_share: float) -> str:
     """Return what suits the labels: single pixels or a whole map, polygons, or parts of a map."""
     from_vector = POLYGON in reference.coords  # which knows its polygons
-    clumped = clump_size(reference) >= (1.5 if from_vector else CLUMPED)
-    if not clumped or labelled_share >= _WHOLLY_LABELLED:
+    clustered = cluster_size(reference) >= (1.5 if from_vector else CLUSTERED)
+    if not clustered or labelled_share >= _WHOLLY_LABELLED:
         return "per_class"
     whole_parts = not from_vector and touching_share(reference) > _TOUCHING
     return "blocks" if whole_parts else "polygons"

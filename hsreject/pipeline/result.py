@@ -16,9 +16,9 @@ from hsreject.evaluation.tables import write_by_class, write_tables
 from hsreject.files import (
     MANIFEST,
     PARTIAL,
-    alone_in,
     check_folder,
     complete_folder,
+    folder_lock,
     is_empty,
     made_folder,
     reason,
@@ -180,7 +180,7 @@ def run_folder(folder: Path, document: Mapping[str, Any], *, overwrite: bool) ->
     check_folder(folder, overwrite=True)
     if not (overwrite or is_new or is_empty(folder)):
         _check_own(folder, document)
-    with made_folder(folder), alone_in(folder):
+    with made_folder(folder), folder_lock(folder):
         try:
             _begin(folder, document)
             yield

@@ -12,7 +12,7 @@ import xarray as xr
 from sklearn.base import clone
 
 from hsreject.errors import ConfigError, FileError
-from hsreject.files import alone_in
+from hsreject.files import folder_lock
 from hsreject.mapping.map_model import MapModel, TrainingScene
 from hsreject.pipeline.config import config_text
 from hsreject.pipeline.plan import Plan, planned
@@ -75,7 +75,7 @@ def train(
     folder = None if out is None else Path(out)
     if folder is not None and not (folder / STAGES).is_dir():
         raise FileError(f"{folder} is not the folder of a run. Give one, or leave it out.")
-    with nullcontext() if folder is None else alone_in(folder):
+    with nullcontext() if folder is None else folder_lock(folder):
         stages, labels = opened(plan, folder, progress)
         split = stages.split(plan, labels)
         check_carried(plan, stages, split)

@@ -19,7 +19,7 @@ from scipy.special import softmax
 from hsreject.classify.pool import best_temperature, brier_scores, floored_log
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.schema import CANDIDATE, CATEGORY, DOUBTED
-from hsreject.splits.polygons import CLUMPED, clump_size, polygon_numbers
+from hsreject.splits.polygons import CLUSTERED, cluster_size, polygon_numbers
 
 if TYPE_CHECKING:
     from hsreject.classify.scene_model import SceneModel
@@ -53,7 +53,7 @@ def tune(
     contexts = [_guided(plan.with_weight(weight).context, cube) for weight in plan.weights]
     pixels: list[list[Pixels]] = [[] for _ in contexts]
     counts = np.ones(train.shape)
-    if clump_size(train) >= CLUMPED:  # polygons count alike, whatever their size
+    if cluster_size(train) >= CLUSTERED:  # polygons count alike, whatever their size
         polygon = polygon_numbers(train)
         counts = 1 / np.bincount(polygon.ravel())[polygon]
     total = len(contexts) * _N_FOLDS
@@ -102,8 +102,8 @@ def _scores(folds: Sequence[Pixels]) -> tuple[float, float, float]:
     scores, brier = floored_log(field), np.empty(len(fold))
     for number in np.unique(fold):
         inside, others = fold == number, fold != number
-        warmth = best_temperature(scores[others], numbers[others], weight[others])
-        brier[inside] = brier_scores(softmax(scores[inside] / warmth, axis=1), numbers[inside])
+        temperature = best_temperature(scores[others], numbers[others], weight[others])
+        brier[inside] = brier_scores(softmax(scores[inside] / temperature, axis=1), numbers[inside])
     right = field.argmax(axis=1) == numbers
     accuracy, score = (float(np.average(values, weights=weight)) for values in (right, brier))
     return score, best_temperature(scores, numbers, weight), accuracy

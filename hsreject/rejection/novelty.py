@@ -21,7 +21,7 @@ from hsreject.features.pixels import located_samples, map_pixels
 from hsreject.features.windows import Window, each_window, in_windows, windows_of
 from hsreject.registry import check_count
 from hsreject.rejection.evidence import P_VALUE
-from hsreject.splits.polygons import CLUMPED, clump_size, polygon_numbers
+from hsreject.splits.polygons import CLUSTERED, cluster_size, polygon_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -237,9 +237,9 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
         labels = schema.check_labels(labels, name="training labels")
         schema.check_same_grid(cube, labels, names=("cube", "training labels"))
-        clumps: NDArray[np.integer] = np.arange(labels.size)
-        if clump_size(labels) >= CLUMPED:
-            clumps = polygon_numbers(labels).ravel()
+        clusters: NDArray[np.integer] = np.arange(labels.size)
+        if cluster_size(labels) >= CLUSTERED:
+            clusters = polygon_numbers(labels).ravel()
         views: dict[str, FittedChain] = {}
         samples: dict[str, dict[float, NDArray[np.float64]]] = {}
         for name, view, features in fit_chains(cube, N_COMPONENTS):
@@ -249,7 +249,7 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             rows, columns = np.unravel_index(positions, labels.shape)
             samples = diffused_samples(views, cube, (rows, columns), times)
         spaces = {
-            (name, t): Space.of(seen, values, clumps[positions])
+            (name, t): Space.of(seen, values, clusters[positions])
             for name, of_chain in samples.items()
             for t, seen in of_chain.items()
         }
@@ -290,11 +290,11 @@ class Space:
 
     @classmethod
     def of(
-        cls, samples: NDArray[np.float64], values: NDArray[np.int64], clumps: NDArray[np.integer]
+        cls, samples: NDArray[np.float64], values: NDArray[np.int64], clusters: NDArray[np.integer]
     ) -> Space:
-        """Return the space of training pixels (sample, feature) with their classes and clumps."""
+        """Return the space of training pixels (sample, feature) with their classes and clusters."""
         pairs = cdist(samples, samples)
-        to_other = np.where(clumps[:, None] == clumps, np.inf, pairs).min(axis=1)
+        to_other = np.where(clusters[:, None] == clusters, np.inf, pairs).min(axis=1)
         to_class = np.where(values[:, None] == values, np.inf, pairs).min(axis=1)
         nearest = max(float(_LEAST_DISTANCE * np.median(to_other)), _RESOLUTION)
         to_other, to_class = np.maximum(to_other, nearest), np.maximum(to_class, nearest)

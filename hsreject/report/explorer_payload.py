@@ -21,7 +21,7 @@ from hsreject.io.grid import Grid
 from hsreject.measures.choosing import Goal
 from hsreject.measures.cost import cost_envelope
 from hsreject.measures.point import COUNTS
-from hsreject.measures.uncertainty import Clumps, square_blocks, usual_side
+from hsreject.measures.uncertainty import Clusters, square_blocks, usual_side
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.rejection.decision import decide
 from hsreject.rejection.ranking import UNKNOWN, Ranking, node_codes, unknown_first
@@ -279,19 +279,19 @@ def _system(
         gone = _below(ranks[0][shown_data], levels.size)
     decision, reference = codes[:, used], truth[used]
     right = relation[decision, reference]
-    clumps = _clumps(used, group, right)
-    *counts, squares = _sample_counts(right, sample_ranks, clumps, levels)
+    clusters = _clusters(used, group, right)
+    *counts, squares = _sample_counts(right, sample_ranks, clusters, levels)
     n_pixels = int(shown_data.sum())
     nth = slice(None, None, -(-reference.size // _MOST_SAMPLES) or 1)
-    blocks = clumps[0].block[nth] if clumps else np.zeros(0, dtype=np.intp)
+    blocks = clusters[0].block[nth] if clusters else np.zeros(0, dtype=np.intp)
     return {
         "points": gone.size,
         "pixels": n_pixels,
         "gone": _as_steps(gone),
         **{n: _as_steps(c) for n, c in zip(("an", "mn", "ar", "mr"), counts, strict=True)},
         "squares": _as_steps(squares, np.float64),
-        "correlation": [one.correlation for one in clumps],
-        "critical": next((c.critical for c in clumps if np.isfinite(c.critical)), None),
+        "correlation": [one.correlation for one in clusters],
+        "critical": next((c.critical for c in clusters if np.isfinite(c.critical)), None),
         "blocks": int(blocks.max(initial=-1)) + 1,
         "sampleBlocks": packed(blocks.astype(np.int32)),
         "thresholds": None if levels is None else packed(levels),
@@ -310,21 +310,21 @@ def _system(
 def _sample_counts(
     right: NDArray[np.bool_],
     ranks: NDArray[Any],
-    clumps: tuple[Clumps, ...],
+    clusters: tuple[Clusters, ...],
     levels: NDArray[np.floating] | None,
 ) -> tuple[NDArray[np.int64], ...]:
     """Return the four counts of every point, and the sums of squares that its interval needs."""
     if levels is None:
         keep = ranks > 0
         parts = (right & keep, ~right & keep, right & ~keep, ~right & ~keep)
-        of_planes = [one.squares(plane) for one, plane in zip(clumps, keep, strict=False)]
+        of_planes = [one.sum_of_squares(plane) for one, plane in zip(clusters, keep, strict=False)]
         return *(part.sum(axis=1) for part in parts), np.array(of_planes or [0] * len(keep))
     accurate, misclassified = (
         _below(ranks[0][part], levels.size) for part in (right[0], ~right[0])
     )
     squares = np.zeros_like(accurate)
-    if clumps:
-        squares = clumps[0].squares_above(ranks[0], np.arange(squares.size))
+    if clusters:
+        squares = clusters[0].sums_of_squares_above(ranks[0], np.arange(squares.size))
     above = accurate[-1] - accurate, misclassified[-1] - misclassified
     return *above, accurate, misclassified, squares
 
@@ -334,15 +334,15 @@ def _below(ranks: NDArray[np.integer], n_levels: int) -> NDArray[np.int64]:
     return np.append(0, np.cumsum(np.bincount(ranks, minlength=n_levels)))
 
 
-def _clumps(
+def _clusters(
     used: NDArray[np.bool_], group: NDArray[np.integer] | None, right: NDArray[np.bool_]
-) -> tuple[Clumps, ...]:
-    """Return the clumps of the test pixels, given which are right on each plane."""
+) -> tuple[Clusters, ...]:
+    """Return the clusters of the test pixels, given which are right on each plane."""
     if not used.any():
         return ()
     row, column = np.nonzero(used)
     blocks = square_blocks(row, column, usual_side(used.shape))
-    return tuple(Clumps.of(plane, blocks if group is None else group[used]) for plane in right)
+    return tuple(Clusters.of(plane, blocks if group is None else group[used]) for plane in right)
 
 
 def _levels(

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-CLUMPED = 3.0
-"""From this many pixels per clump on, labels count as digitised; scattered ones have 1.1 to 1.6."""
+CLUSTERED = 3.0
+"""From this many pixels per cluster on, labels count as digitised; scattered ones have 1.1 to
+1.6."""
 
 ADVICE = "sampling_advice"
 """Attribute of a split by few polygons: what would help most."""
@@ -69,10 +70,10 @@ def polygon_numbers(labels: NDArray[Any] | xr.DataArray) -> NDArray[np.int32]:
     return numbers
 
 
-def clump_size(labels: NDArray[Any] | xr.DataArray) -> float:
-    """Return the mean number of labelled pixels per clump.
+def cluster_size(labels: NDArray[Any] | xr.DataArray) -> float:
+    """Return the mean number of labelled pixels per cluster.
 
-    Clumps are the polygons of labels that know them, else connected groups (8 neighbours) of one
+    Clusters are the polygons of labels that know them, else connected groups (8 neighbours) of one
     class. Scattered pixels have 1.1 to 1.6, digitised polygons 5 and more. NaN without any.
     """
     values = reference_labels(labels)
@@ -292,9 +293,9 @@ def polygon_advice(per_class: Sequence[int] | NDArray[np.intp], n_pixels: int) -
     """Return what would help most where training pixels lie in few polygons, or nothing."""
     if not len(per_class) or np.median(per_class) >= _ENOUGH_POLYGONS:
         return ""
-    n_clumps = sum(per_class)
+    n_clusters = sum(per_class)
     return (
-        f"Training pixels lie in {n_clumps} clumps ({n_pixels / n_clumps:.0f} pixels each). "
+        f"Training pixels lie in {n_clusters} clumps ({n_pixels / n_clusters:.0f} pixels each). "
         "Confidence is for places like these; add clumps elsewhere: five small ones beat one large."
     )
 
@@ -384,7 +385,7 @@ def left_out_accuracy(
 def is_digitised(labels: xr.DataArray) -> bool:
     """Tell whether labelled pixels are known to come from polygons, and not from single points."""
     by_polygons = str(labels.attrs.get("sampling", "")).startswith("polygons")
-    return POLYGON in labels.coords and (by_polygons or clump_size(labels) >= CLUMPED)
+    return POLYGON in labels.coords and (by_polygons or cluster_size(labels) >= CLUSTERED)
 
 
 def polygon_folds(

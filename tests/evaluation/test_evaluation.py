@@ -130,7 +130,7 @@ def test_long_curves_are_written_with_their_intervals(tmp_path: Path) -> None:
     confidence = generator.uniform(0, 1, (110, 100))
     label = np.where(generator.uniform(0, 1, (110, 100)) < confidence, 1, 2).astype(np.uint8)
     result = hr.evaluate(np.ones_like(label), label, confidence, block_size=10)
-    assert np.unique(result.clumps.block).size == 110
+    assert np.unique(result.clusters.block).size == 110
     kept = result.curve.isel(operating_point=slice(None, -1))  # the last keeps nothing
     assert (kept.nonrejected_accuracy_lower < kept.nonrejected_accuracy).all()
     above = kept.nonrejected_accuracy_upper - kept.nonrejected_accuracy

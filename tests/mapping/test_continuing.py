@@ -11,7 +11,7 @@ import pytest
 
 import hsreject as hr
 from hsreject.errors import FileError
-from hsreject.files import alone_in
+from hsreject.files import folder_lock
 
 CONFIG = {
     "features": [{"name": "pca", "n_components": 5}],
@@ -110,7 +110,7 @@ def test_killed_work_goes_on(place, tmp_path) -> None:
 
 def test_a_second_process_is_kept_out(place, tmp_path) -> None:
     (tmp_path / "map").mkdir()
-    with alone_in(tmp_path / "map"), pytest.raises(FileError, match="Another process"):
+    with folder_lock(tmp_path / "map"), pytest.raises(FileError, match="Another process"):
         map_there(place, tmp_path / "map")
 
 

@@ -1,4 +1,4 @@
-"""Intervals of clumped samples, against counting, Wilson and the truth; bootstrap bands, against
+"""Intervals of clustered samples, against counting, Wilson and the truth; bootstrap bands, against
 the binomial law, groups of copies, any order."""
 
 from dataclasses import replace
@@ -10,7 +10,7 @@ from scipy import stats
 
 import hsreject as hr
 from hsreject.errors import InputError
-from hsreject.measures.uncertainty import Clumps
+from hsreject.measures.uncertainty import Clusters
 
 
 def scene(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -140,18 +140,20 @@ def test_bad_resampling_is_refused() -> None:
 def test_squares_above_every_threshold_are_those_of_counting() -> None:
     rng = np.random.default_rng(0)
     block, confidence = rng.integers(0, 7, 200), rng.integers(0, 30, 200) / 30
-    clumps = Clumps.of(rng.random(200) < 0.7, block)
+    clusters = Clusters.of(rng.random(200) < 0.7, block)
     threshold = np.append(np.unique(confidence), np.inf)
     counted = [sum((confidence[block == b] >= t).sum() ** 2 for b in range(7)) for t in threshold]
-    np.testing.assert_array_equal(clumps.squares_above(confidence, threshold), counted)
+    np.testing.assert_array_equal(clusters.sums_of_squares_above(confidence, threshold), counted)
 
 
 def test_independent_samples_have_the_interval_of_wilson() -> None:
     rng = np.random.default_rng(0)
     correct = rng.random(4000) < 0.9
-    clumps = replace(Clumps.of(correct, np.arange(4000)), critical=1.959963984540054)
+    clusters = replace(Clusters.of(correct, np.arange(4000)), critical=1.959963984540054)
     wilson = stats.binomtest(int(correct.sum()), 4000).proportion_ci(method="wilson")
-    assert clumps.interval(correct, np.ones(4000, bool)) == pytest.approx(tuple(wilson), abs=1e-12)
+    assert clusters.interval(correct, np.ones(4000, bool)) == pytest.approx(
+        tuple(wilson), abs=1e-12
+    )
 
 
 def test_intervals_of_clumped_errors_cover_the_truth() -> None:
@@ -164,9 +166,9 @@ def test_intervals_of_clumped_errors_cover_the_truth() -> None:
         accuracy = rng.beta(1.6, 0.4, 60)[block]
         sure = rng.random(block.size) < 0.5  # errors are half as frequent among them
         correct = rng.random(block.size) < 1 - (1 - accuracy) * np.where(sure, 0.5, 1)
-        clumps = Clumps.of(correct, block)
+        clusters = Clusters.of(correct, block)
         for name, chosen in (("all", np.ones_like(sure)), ("surest", sure)):
-            low, high = clumps.interval(correct, chosen)
+            low, high = clusters.interval(correct, chosen)
             covered[name].append(low <= truth[name] <= high)
     assert np.mean(covered["all"]) >= 0.91
     assert np.mean(covered["surest"]) >= 0.91

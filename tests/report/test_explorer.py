@@ -148,9 +148,9 @@ def test_maps_of_each_operating_point_are_carried_as_they_are(tmp_path) -> None:
     right = (label[order] == reference) & used & ~rejected[order]
     np.testing.assert_array_equal(unpacked(system["an"]), right.sum((1, 2)))
     for k, point in enumerate(order):
-        clumps = hr.evaluate(reference, label[point], rejected=rejected[point]).clumps
-        assert system["correlation"][k] == clumps.correlation
-        assert unpacked(system["squares"])[k] == clumps.squares(~rejected[point][used])
+        clusters = hr.evaluate(reference, label[point], rejected=rejected[point]).clusters
+        assert system["correlation"][k] == clusters.correlation
+        assert unpacked(system["squares"])[k] == clusters.sum_of_squares(~rejected[point][used])
 
 
 def test_the_result_of_a_run_is_shown_with_all_its_rejectors(tmp_path) -> None:

@@ -9,7 +9,7 @@ from hsreject.splits.draws import sample_fraction, sample_per_class
 from hsreject.splits.polygons import (
     ADVICE,
     LEFT_OUT,
-    clump_size,
+    cluster_size,
     polygon_folds,
     polygon_numbers,
     touching_share,
@@ -44,10 +44,10 @@ def test_features_of_a_vector_file_decide_where_they_are_known() -> None:
 
 def test_scattered_pixels_and_polygons_are_told_apart() -> None:
     field = np.repeat(np.repeat(np.arange(1, 5).reshape(2, 2), 60, axis=0), 60, axis=1)
-    assert clump_size(sample_per_class(field, 50)[0]) < 1.6
-    assert clump_size(sample_fraction(field, 0.05)[0]) < 1.6
-    assert clump_size(digitised()) == 25
-    assert np.isnan(clump_size(np.zeros((3, 3), dtype=int)))
+    assert cluster_size(sample_per_class(field, 50)[0]) < 1.6
+    assert cluster_size(sample_fraction(field, 0.05)[0]) < 1.6
+    assert cluster_size(digitised()) == 25
+    assert np.isnan(cluster_size(np.zeros((3, 3), dtype=int)))
 
 
 def test_classes_of_a_map_touch_and_those_of_polygons_do_not() -> None:
@@ -94,7 +94,7 @@ def test_a_split_parts_no_polygon(seed: int, n_per_class: int | None) -> None:
         assert np.bincount(train.values.ravel())[1:].tolist() == [10, 10]
         sizes = np.bincount(numbers[train.values > 0])
         assert np.ptp(sizes[sizes > 0]) <= 2  # spread evenly: 10 pixels over 2 or 3 polygons
-        assert clump_size(train) >= 3  # thinned, but still known to lie in polygons
+        assert cluster_size(train) >= 3  # thinned, but still known to lie in polygons
 
 
 def test_the_only_polygon_of_a_class_is_halved_with_a_gap_or_not_tested() -> None:
