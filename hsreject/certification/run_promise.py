@@ -26,7 +26,7 @@ from hsreject.schema.class_tree import ClassTree
 
 
 def certified_place(
-    max_error: float, swept: xr.Dataset, test: xr.DataArray, sample: xr.DataArray
+    max_error: float, sweep: xr.Dataset, test: xr.DataArray, sample: xr.DataArray
 ) -> tuple[Certificate, float | None]:
     """Return what can be promised after the pixels of `sample`, and the map that it is about.
 
@@ -34,20 +34,20 @@ def certified_place(
     from one to the next; None where nothing can be promised. The promise is about test pixels: the
     reference of a benchmark is not a random sample of its scene.
     """
-    label, order = swept["label"], None
+    label, order = sweep["label"], None
     rejected = xr.zeros_like(label, dtype=bool)
-    if UNKNOWN in swept:  # rejected whatever is promised
-        rejected = rejected | swept[UNKNOWN]
+    if UNKNOWN in sweep:  # rejected whatever is promised
+        rejected = rejected | sweep[UNKNOWN]
     if OPERATING_POINT in label.dims:
         # by what they keep of the whole scene: where two maps are equal on the test pixels, their
         # order must not come from their labels
-        order = np.argsort(-swept["rejected"].values.sum(axis=(1, 2)), kind="stable")
-        rejected = rejected | swept["rejected"]
+        order = np.argsort(-sweep["rejected"].values.sum(axis=(1, 2)), kind="stable")
+        rejected = rejected | sweep["rejected"]
     label = label.where(~rejected, label.dtype.type(REJECTED))
     label = label.where(test.values != NO_REFERENCE, nodata_label(label.dtype))
     certificate = certify(
         label if order is None else label.isel({OPERATING_POINT: order}),
-        swept.get(LEVEL_CONFIDENCE, swept["confidence"]) if order is None else None,
+        sweep.get(LEVEL_CONFIDENCE, sweep["confidence"]) if order is None else None,
         sample,
         max_error=max_error,
     )

@@ -40,7 +40,7 @@ def hectares(evaluation: Evaluation, pixels: xr.DataArray) -> float | None:
     return None if areas is None else float((areas * pixels.values).sum())
 
 
-def class_table(evaluation: Evaluation) -> xr.Dataset:
+def class_accuracies(evaluation: Evaluation) -> xr.Dataset:
     """Return the accuracies of each class at the shown point.
 
     Returns
@@ -233,7 +233,7 @@ def goal_costs(evaluation: Evaluation, accuracies: Sequence[float] = GOALS) -> l
 def write_tables(evaluation: Evaluation, folder: Path) -> None:
     """Write ``classes.csv``, ``areas.csv`` and ``confusion.csv`` of the shown point."""
     names = evaluation.classes.names
-    write_by_class(class_table(evaluation), folder / "classes.csv")
+    write_by_class(class_accuracies(evaluation), folder / "classes.csv")
     write_by_class(area_table(evaluation), folder / "areas.csv")
     rows = zip(names, *evaluation.confusion.values.T.tolist(), strict=True)
     write_csv(folder / "confusion.csv", ("reference", *names, "rejected"), rows)

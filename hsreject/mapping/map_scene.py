@@ -21,7 +21,13 @@ from hsreject.io.grid import Grid
 from hsreject.io.maps import Raster, open_map, write_maps
 from hsreject.mapping.blocks import Resources, cut_scene, workers
 from hsreject.mapping.map_model import MapModel, window_chunks
-from hsreject.mapping.map_summary import MapSummary, asked_for, backed, rejection_of, shares_of
+from hsreject.mapping.map_summary import (
+    MapSummary,
+    asked_for,
+    check_evidence,
+    rejection_of,
+    shares_of,
+)
 from hsreject.mapping.model_file import load_model
 from hsreject.mapping.ranked_blocks import MapJob, key_of_work, rank_scene, ranking_dtype
 from hsreject.mapping.reading import Reading
@@ -240,7 +246,7 @@ def _prepare(job: MapJob, open_in: Callable[[Any], xr.DataArray], *, read_once: 
             windows, model.classifier, match_bands=job.reading.match_bands
         )
         similarity.check(job.reading.foreign)
-    return backed(replace(job, cube=cube, similarity=similarity))
+    return check_evidence(replace(job, cube=cube, similarity=similarity))
 
 
 def _finish(job: MapJob, ranking: Ranking, progress: ProgressCallback) -> SceneMap:

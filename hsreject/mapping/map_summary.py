@@ -87,8 +87,8 @@ def asked_for(
     return goal, certificate
 
 
-def backed(job: MapJob) -> MapJob:
-    """Return the job with its sample opened, or say before the work that nothing backs its goal."""
+def check_evidence(job: MapJob) -> MapJob:
+    """Open the sample of a job, or raise before the work where no evidence supports its goal."""
     if job.certificate is not None:
         job.certificate.applicable_threshold  # noqa: B018 (raises if there is none)
         job.certificate.check_map(job.cube.shape[1:])  # it may still be of another map

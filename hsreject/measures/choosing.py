@@ -80,15 +80,15 @@ class Goal:
     threshold: float | None = None
 
     def __post_init__(self) -> None:
-        wishes = {field.name: getattr(self, field.name) for field in fields(self)}
-        kind = only_one(wishes)
-        object.__setattr__(self, kind, _number(kind, wishes[kind]))
+        requested = {field.name: getattr(self, field.name) for field in fields(self)}
+        kind = only_one(requested)
+        object.__setattr__(self, kind, _number(kind, requested[kind]))
 
     @classmethod
-    def one_of(cls, wishes: Mapping[str, Any]) -> Goal:
+    def one_of(cls, requested: Mapping[str, Any]) -> Goal:
         """Return the only goal that is not None; an error names only these."""
-        kind = only_one(wishes)
-        return cls(**{kind: wishes[kind]})
+        kind = only_one(requested)
+        return cls(**{kind: requested[kind]})
 
     @classmethod
     def from_table(cls, table: object) -> Goal:
@@ -116,12 +116,12 @@ class Goal:
         return self.kind in {ACCURACY, MAX_ERROR, REJECTION_COST}
 
 
-def only_one(wishes: Mapping[str, Any]) -> str:
-    """Return the name of the only wish that is not None, or say that there is no single one."""
-    kinds = [kind for kind, value in wishes.items() if value is not None]
+def only_one(requested: Mapping[str, Any]) -> str:
+    """Return the name of the only one that is not None, or say that there is no single one."""
+    kinds = [kind for kind, value in requested.items() if value is not None]
     if len(kinds) != 1:
         raise InputError(
-            f"Ask for exactly one of {', '.join(wishes)} "
+            f"Ask for exactly one of {', '.join(requested)} "
             f"(got {' and '.join(kinds) or 'none of them'})."
         )
     return kinds[0]
@@ -201,10 +201,10 @@ def choose_point(
     0.5
     """
     inputs.check_curve(curve)
-    wishes = {FRACTION: fraction, ACCURACY: accuracy, REJECTION_COST: rejection_cost}
-    if all(wish is None for wish in wishes.values()):
-        wishes[REJECTION_COST] = EVEN_COST
-    goal = Goal.one_of(wishes)
+    requested = {FRACTION: fraction, ACCURACY: accuracy, REJECTION_COST: rejection_cost}
+    if all(one is None for one in requested.values()):
+        requested[REJECTION_COST] = EVEN_COST
+    goal = Goal.one_of(requested)
     if goal.kind == ACCURACY:
         return _for_accuracy(curve, goal.value)
     if goal.kind == FRACTION:

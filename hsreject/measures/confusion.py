@@ -69,8 +69,8 @@ def confusion_matrix(
     values = np.array(table.values)
     row, column = _rows(table, truth, "reference"), _rows(table, decision, "label")
     if rejected is not None:
-        gone = inputs.rejected_values(plain["rejected"])
-        column = np.where(gone, values.size, column)
+        is_rejected = inputs.rejected_values(plain["rejected"])
+        column = np.where(is_rejected, values.size, column)
     shape = (values.size, values.size + 1)
     cell = np.ravel_multi_index((row, column), shape)
     weight = inputs.weight_values(plain["sample_weight"]) if sample_weight is not None else None

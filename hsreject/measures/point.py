@@ -420,8 +420,13 @@ def operating_point(
         {"correct": correct, "rejected": rejected, "sample_weight": sample_weight}
     )
     right = inputs.correct_values(plain["correct"])
-    gone = inputs.rejected_values(plain["rejected"])
-    groups = (right & ~gone, ~right & ~gone, right & gone, ~right & gone)
+    is_rejected = inputs.rejected_values(plain["rejected"])
+    groups = (
+        right & ~is_rejected,
+        ~right & ~is_rejected,
+        right & is_rejected,
+        ~right & is_rejected,
+    )
     if sample_weight is None:
         return OperatingPoint(*(int(np.count_nonzero(group)) for group in groups))
     values = inputs.weight_values(plain["sample_weight"])

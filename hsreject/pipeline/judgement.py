@@ -19,7 +19,7 @@ from hsreject.measures.point import OperatingPoint, share
 from hsreject.measures.summary import accuracy_at, aurc
 from hsreject.measures.uncertainty import square_blocks
 from hsreject.pipeline.config import config_text
-from hsreject.pipeline.plan import PLACE_ALONE
+from hsreject.pipeline.plan import LOCATION_ONLY
 from hsreject.pipeline.stages import Outcome, System
 from hsreject.rejection.ranking import UNKNOWN, Ranking, credited_label, node_codes
 from hsreject.report.findings import statement
@@ -111,9 +111,9 @@ class Judgement:
     @cached_property
     def judge(self) -> PlaceAlone | None:
         """What a map that knows the place alone says of this one; None where it is worse."""
-        if self.evaluation is None or PLACE_ALONE not in self.outcome.systems:
+        if self.evaluation is None or LOCATION_ONLY not in self.outcome.systems:
             return None
-        row = self.tables["judged"].sel({SYSTEM: PLACE_ALONE})
+        row = self.tables["judged"].sel({SYSTEM: LOCATION_ONLY})
         gain, lower, upper = (float(row[f"gain{end}"]) for end in _ENDS)
         if (gain if np.isnan(lower) else lower) > 0:
             return None

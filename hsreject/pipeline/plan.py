@@ -45,7 +45,7 @@ from hsreject.schema import attach_classes, check_same_grid, class_table
 from hsreject.schema.class_tree import ClassTree, groups_of
 from hsreject.schema.classes import ClassTable
 
-PLACE_ALONE = "coordinates"  # the baseline that knows where a pixel lies and nothing else
+LOCATION_ONLY = "coordinates"  # the baseline that knows where a pixel lies and nothing else
 
 SECTIONS = {
     "plugins": 'files or installed packages whose parts may be named, such as ["my_prior.py"]',
@@ -200,8 +200,8 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
         **_varied_parts(document),
     )
     names = [*_list(document.get("baselines", ()), "baselines")]
-    if PLACE_ALONE not in names:
-        names.append(PLACE_ALONE)  # the judge of every run
+    if LOCATION_ONLY not in names:
+        names.append(LOCATION_ONLY)  # the baseline of every run
     with in_section("baselines"):
         sections = {str(name): BASELINES.create(name) for name in names}
     baselines = {  # which differ in nothing else

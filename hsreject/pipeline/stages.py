@@ -35,7 +35,7 @@ from hsreject.mapping.model_file import read_fitted, write_fitted
 from hsreject.measures.choosing import FRACTION, Goal
 from hsreject.measures.summary import expected_calibration_error
 from hsreject.pipeline.delivery import Delivery, calibration_half, deliver
-from hsreject.pipeline.plan import PLACE_ALONE, Plan
+from hsreject.pipeline.plan import LOCATION_ONLY, Plan
 from hsreject.pipeline.tuning import tune
 from hsreject.progress import ProgressCallback, reporting_reads
 from hsreject.rejection import Novelty, Rejector
@@ -180,9 +180,9 @@ class Stages:
             solution = context.solve(probability, image=self.cube, progress=self.progress)
             maps = {"hidden_field": solution.hidden_field}
             if temperature is not None:
-                honest = at_temperature(maps["hidden_field"].values, temperature, axis=0)
+                calibrated = at_temperature(maps["hidden_field"].values, temperature, axis=0)
                 plain = maps["hidden_field"].isel({CATEGORY: 0}, drop=True).drop_attrs(deep=False)
-                maps["label_probability"] = plain.copy(data=honest.max(axis=0))
+                maps["label_probability"] = plain.copy(data=calibrated.max(axis=0))
             return xr.Dataset(maps)
 
         stage = self._kept(f"{prefix}context", _key(before, context, temperature), compute)
@@ -460,7 +460,7 @@ def _with_test(plan: Plan, stages: Stages, split: Stage) -> tuple[MappedScene, d
             alone = replace(other.plan, rejectors={name: other.plan.ranking})
             systems[name] = _system(replace(other, plan=alone), name, stages, split)
         except InputError as error:  # such as more components than the scene has bands
-            if name != PLACE_ALONE:
+            if name != LOCATION_ONLY:
                 warnings.warn(
                     f"The baseline '{name}' is left out, because it cannot be computed: {error}",
                     HsrejectWarning,

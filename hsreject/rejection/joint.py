@@ -162,17 +162,17 @@ class JointRejector(Rejector):
 
         `failure_probability` is the paper's parameter itself, in [0, 1). It has no `threshold`.
         """
-        wishes = {FRACTION: fraction, ACCURACY: accuracy, REJECTION_COST: rejection_cost}
+        requested = {FRACTION: fraction, ACCURACY: accuracy, REJECTION_COST: rejection_cost}
         if failure_probability is not None:
             q = check_number(FAILURE_PROBABILITY, failure_probability, least=0, below=1)
-            if any(wish is not None for wish in wishes.values()):
-                Goal.one_of({**wishes, FAILURE_PROBABILITY: q})  # raises: there are two
+            if any(one is not None for one in requested.values()):
+                Goal.one_of({**requested, FAILURE_PROBABILITY: q})  # raises: there are two
             problem = self._problem(maps)
             found = JointPoint(q, problem.solve(q, progress=progress))
             return _stack(problem, [found]).at(0, attrs={"rejector": repr(self)})
         return super().reject(
             maps,
-            **wishes,
+            **requested,
             threshold=threshold,
             calibration=calibration,
             progress=progress,

@@ -51,5 +51,5 @@ class PixelwiseRejector(FieldRejector):
     def meaning(self, evidence: Evidence) -> str:
         """Return that the maximum of calibrated probabilities is the probability of the label."""
         by_maximum = isinstance(named_confidence(self.confidence), Maximum | TieBrokenMaximum)
-        honest = by_maximum and evidence.probability.attrs.get(CALIBRATED)
-        return LABEL_PROBABILITY if honest else RANK
+        is_calibrated = by_maximum and evidence.probability.attrs.get(CALIBRATED)
+        return LABEL_PROBABILITY if is_calibrated else RANK

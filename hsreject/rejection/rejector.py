@@ -179,14 +179,14 @@ class Rejector:
             `p_value` there is `unknown` (y, x), all of it rejected, and the attribute
             `unknown_fraction`.
         """
-        wishes = {FRACTION: fraction, ACCURACY: accuracy, REJECTION_COST: rejection_cost}
+        requested = {FRACTION: fraction, ACCURACY: accuracy, REJECTION_COST: rejection_cost}
         if self.has_threshold:
-            wishes = {FRACTION: fraction, THRESHOLD: threshold, **wishes}
+            requested = {FRACTION: fraction, THRESHOLD: threshold, **requested}
         elif threshold is not None:
             raise InputError(
-                f"{type(self).__name__} has no threshold. Ask for one of {', '.join(wishes)}."
+                f"{type(self).__name__} has no threshold. Ask for one of {', '.join(requested)}."
             )
-        goal = Goal.one_of(wishes)
+        goal = Goal.one_of(requested)
         # before the solve: a forgotten calibration should not take a solve to notice
         labels = needed_calibration(calibration, goal.kind).labels if goal.needs_reference else None
         ranking = self.rank(maps, fraction=fraction, reference=labels, progress=progress)
@@ -221,11 +221,11 @@ class Rejector:
             The variables of :func:`hsreject.rejection_curve`, and `overall_accuracy`: the accuracy
             of the same labels with nothing rejected.
         """
-        swept = self.sweep(maps, reference, progress=progress)
+        sweep = self.sweep(maps, reference, progress=progress)
         columns = [
-            name for name, column in swept.items() if set(column.dims).isdisjoint(schema.MAP_DIMS)
+            name for name, column in sweep.items() if set(column.dims).isdisjoint(schema.MAP_DIMS)
         ]
-        return swept[columns]
+        return sweep[columns]
 
     def sweep(
         self,

@@ -15,7 +15,13 @@ import numpy as np
 import xarray as xr
 
 from hsreject import __version__
-from hsreject.evaluation.tables import area_table, class_table, goal_costs, hectares, write_tables
+from hsreject.evaluation.tables import (
+    area_table,
+    class_accuracies,
+    goal_costs,
+    hectares,
+    write_tables,
+)
 from hsreject.files import complete_folder
 from hsreject.io.grid import Grid, crs_name
 from hsreject.io.netcdf import write_dataset
@@ -223,7 +229,7 @@ def _added(evaluation: Evaluation) -> dict[str, Any]:
 
 def _classes(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return the accuracies of each class, its color, and what its kept pixels are taken for."""
-    rows, names = records(class_table(evaluation)), evaluation.classes.names
+    rows, names = records(class_accuracies(evaluation)), evaluation.classes.names
     wrong = evaluation.confusion.values[:, : len(names)].copy()
     np.fill_diagonal(wrong, 0)
     for row, color, counts in zip(rows, evaluation.classes.colors, wrong, strict=True):

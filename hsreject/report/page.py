@@ -26,7 +26,7 @@ class Swatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG file; what stands under it is the page's."""
+    """A PNG file; the page adds the caption."""
 
     file: Path
     legend: tuple[Swatch, ...] = ()

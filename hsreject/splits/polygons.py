@@ -114,7 +114,7 @@ def sample_polygons(
     are taken for them (`polygon_numbers`). Of each class the given fraction of the polygons,
     at least one, is for training, and at least one for testing. A class with a single polygon is
     halved across its longest axis. Test pixels keep a distance from the training pixels of their
-    class; a class of which nothing is left then has no honest test, and a warning says so.
+    class; a class of which nothing is left cannot be tested fairly, and a warning names it.
 
     Parameters
     ----------

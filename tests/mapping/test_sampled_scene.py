@@ -9,7 +9,7 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import InputError
-from hsreject.mapping.map_summary import backed, rejection_of
+from hsreject.mapping.map_summary import check_evidence, rejection_of
 from hsreject.mapping.ranked_blocks import MapJob
 from hsreject.progress import no_progress
 from tests.mapping.scenes import CONFIG, larger_scene
@@ -46,7 +46,7 @@ def test_points_are_looked_up_block_by_block(model, tmp_path) -> None:
     label = lazily("uint8", 1).assign_attrs(model.classes.to_attrs())
     ranking = hr.Ranking(label, lazily("float32", 0.5))
     tracemalloc.start()
-    found = rejection_of(backed(job), ranking, no_progress)
+    found = rejection_of(check_evidence(job), ranking, no_progress)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert f"{N_POINTS} sampled pixels of this scene" in found.source

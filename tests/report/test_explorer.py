@@ -16,7 +16,7 @@ from matplotlib.image import imread
 from scipy.ndimage import gaussian_filter
 
 import hsreject as hr
-from hsreject.evaluation.tables import area_table, class_table
+from hsreject.evaluation.tables import area_table, class_accuracies
 from tests.report.browser import Browser, driver
 
 __all__ = ["driver"]  # a fixture
@@ -380,7 +380,7 @@ def test_the_explorer_says_at_every_place_of_the_slider_what_a_report_says(drive
         on_curve = curve.isel(operating_point=int(np.searchsorted(curve.threshold, threshold)))
         bounds = [on_curve[f"nonrejected_accuracy_{end}"].item() for end in ("lower", "upper")]
         np.testing.assert_allclose(ends, bounds, atol=1e-12)
-        classes, areas = class_table(report), area_table(report)
+        classes, areas = class_accuracies(report), area_table(report)
         for code, value in enumerate(report.classes.values, start=1):
             one, area = classes.sel(category=value), areas.sel(category=value)
             n_kept, n_gone = area.kept_pixels.item(), area.rejected_pixels.item()

@@ -164,7 +164,7 @@ def _parts(image: Path) -> tuple[str, str, str]:
 
 
 def _numbers(path: Path, entry: str) -> NDArray[np.float64]:
-    """Return what a description says of each band; nothing where it is silent."""
+    """Read what a description states of each band; empty if not stated."""
     with reading(path):
         root = ET.fromstring(path.read_bytes())  # noqa: S314  read, never expanded
         return np.array([float(e.text or "nan") for e in root.iterfind(f".//{entry}")])

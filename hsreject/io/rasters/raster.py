@@ -157,7 +157,7 @@ def _check_trust(path: Path) -> None:
     if odd:
         raise FileError(
             f"{path} {odd[0]}: a virtual raster may read plain rasters in its own folder only, "
-            "because one from a stranger could read any file of yours. If you know where it comes "
+            "because an untrusted file could read local files. If you know where it comes "
             "from, copy it into a plain raster (gdal_translate), or trust it: --trust-vrt of "
             "'hsreject info' and 'map', trust_vrt=True of open_scene."
         )
