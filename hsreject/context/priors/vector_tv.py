@@ -41,8 +41,11 @@ MOST_BANDS = 16  # whatever the number of threads, on which the result must not 
 class VectorTV(Prior):
     r"""Isotropic vector total variation, with Neumann borders and optional edge weights.
 
-    .. math:: weight \sum_i \sqrt{ \sum_k \bigl[ (w_{i\to} (z_{k,right(i)} - z_{ki}))^2
-              + (w_{i\downarrow} (z_{k,below(i)} - z_{ki}))^2 \bigr] }
+    .. math:: weight \sum_i \sqrt{ \sum_k (d_{ki\to}^2 + d_{ki\downarrow}^2) }
+
+    .. math:: d_{ki\to} = w_{i\to} (z_{k,right(i)} - z_{ki})
+
+    .. math:: d_{ki\downarrow} = w_{i\downarrow} (z_{k,below(i)} - z_{ki})
 
     The square root is over all classes and both directions, so that all classes share their
     borders, which have no preferred direction. Edge weights multiply the differences, inside the
