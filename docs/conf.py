@@ -43,11 +43,12 @@ html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
-REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"].get("urls", {})
+URLS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]
 html_theme_options = {
     "icon_links": [
         {"name": name, "url": url, "icon": "fa-solid fa-code-branch"}
-        for name, url in REPOSITORY.items()
+        for name, url in URLS.items()
+        if name == "Repository" and ".example" not in url  # a name that is only reserved
     ],
     "navbar_align": "left",
     "navbar_end": ["version", "theme-switcher", "navbar-icon-links"],
