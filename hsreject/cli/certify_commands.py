@@ -15,7 +15,6 @@ from hsreject.cli.options import (
     Column,
     Confidence,
     Exclude,
-    Inputs,
     LabelMap,
     Nodata,
     Overwrite,
@@ -23,8 +22,6 @@ from hsreject.cli.options import (
     SampleFile,
     check_there,
     new_folder,
-    open_inputs,
-    open_label_map,
 )
 from hsreject.errors import InputError
 
@@ -33,6 +30,7 @@ if TYPE_CHECKING:
 
     from hsreject.certification.assessment import Assessment, Estimate
     from hsreject.certification.certificate import Certificate
+    from hsreject.mapping.map_inputs import MapInputs
 
 
 def certify_command(  # noqa: PLR0913 (one argument per option)
@@ -78,6 +76,8 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
     from hsreject.certification.design import more_points
     from hsreject.certification.sample import open_sample
     from hsreject.files import check_folder, complete_folder
+    from hsreject.io.maps import open_label_map
+    from hsreject.mapping.map_inputs import open_inputs
     from hsreject.schema import OPERATING_POINT
 
     check_folder(out, overwrite=overwrite)
@@ -141,7 +141,7 @@ def _show_certificate(
 
 
 def _write_certificate(
-    certificate: Certificate, inputs: Inputs, maps: list[xr.DataArray], folder: Path
+    certificate: Certificate, inputs: MapInputs, maps: list[xr.DataArray], folder: Path
 ) -> None:
     """Write certificate, tests, picture and, if there is one, the certified map."""
     from hsreject.io.maps import write_map
@@ -187,6 +187,7 @@ def assess_command(
     from hsreject.certification.assessment import assess
     from hsreject.certification.sample import open_sample
     from hsreject.files import check_folder, complete_folder
+    from hsreject.io.maps import open_label_map
 
     if out is not None:
         check_folder(out, overwrite=overwrite)

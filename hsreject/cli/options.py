@@ -1,20 +1,17 @@
-"""Options that several commands take, and how commands open what is given."""
+"""Options that several commands take."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
 from hsreject.errors import FileError, InputError
 from hsreject.files import hidden_folder, made_folder
 from hsreject.io.remote import RemotePath, as_path
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 # What is written.
 
@@ -202,111 +199,3 @@ def check_there(*paths: Path | None) -> None:
             raise FileError(f"{path} does not exist. Check the path.") from None
         except OSError:
             continue  # opening the file will say what else is wrong with it
-
-
-def open_label_map(path: Path, nodata: int | None) -> xr.DataArray:
-    """Open a label map of any software with its class names; 0 in it means rejected."""
-    from hsreject.errors import FileError
-    from hsreject.files import existing
-    from hsreject.io.labels import open_labels
-    from hsreject.io.maps import open_band, open_map
-    from hsreject.io.scene import Kind, file_kind
-    from hsreject.schema import canonical_labels, nodata_values
-
-    file, missing, dtype = existing(path), [nodata], None
-    if file_kind(file) is Kind.RASTER:
-        label = open_map(file)
-        if label.dtype.kind != "f":  # it is canonical, but for `nodata`
-            missing, dtype = [nodata, *nodata_values(label)], label.dtype
-    else:
-        label = open_band(file)
-        if nodata is None:
-            open_labels(file)  # asks about a value that may mean no data
-    values = canonical_labels(
-        label.values, nodata=missing, dtype=dtype, name=str(file), error=FileError
-    )
-    return label.copy(data=values)
-
-
-class Inputs(NamedTuple):
-    """A map and what is known of it before any label, as functions of promises name it."""
-
-    label: xr.DataArray
-    confidence: xr.DataArray | None  # one band, or one per level of groups
-    exclude: xr.DataArray | None  # what is never sampled, on the grid of the map
-    predicted: xr.DataArray | None  # the chance of each label to be wrong
-
-
-def open_inputs(
-    label: Path,
-    nodata: int | None,
-    confidence: Path | None,
-    exclude: Path | None,
-    attribute: str | None,
-    predicted: Path | None,
-) -> Inputs:
-    """Open a map and what is given beside it; features exclude what they cover.
-
-    Where the file of flags of a map lies beside its labels (`flag.tif`), unknown pixels are
-    rejected: 0.
-    """
-    from hsreject.io.grid import Grid
-    from hsreject.io.labels import open_labels
-    from hsreject.io.maps import open_band, open_map
-    from hsreject.io.scene import Kind, file_kind
-    from hsreject.io.vectors.vector import covered_pixels
-    from hsreject.rejection.ranking import UNKNOWN_FLAG
-    from hsreject.schema import LEVEL_CONFIDENCE, REJECTED
-
-    on_map, confidences, error = open_label_map(label, nodata), None, None
-    flag = label.with_name(label.name.replace("label", "flag", 1))
-    if flag != label and flag.exists():
-        # of a map of hsreject: what is unknown is rejected, whatever its confidence
-        is_unknown = open_map(flag).values == UNKNOWN_FLAG
-        on_map = on_map.where(~is_unknown, on_map.dtype.type(REJECTED)).assign_attrs(on_map.attrs)
-    excluded = None
-    if exclude is not None and attribute is None and file_kind(exclude) is Kind.VECTOR:
-        excluded = on_map.copy(data=covered_pixels(exclude, Grid.of(on_map))).drop_attrs()
-    elif exclude is not None:
-        excluded = open_labels(exclude, like=on_map, attribute=attribute)
-    if confidence is not None:
-        by_level = confidence.name.startswith(LEVEL_CONFIDENCE)
-        confidences = open_map(confidence) if by_level else open_band(confidence)
-        if predicted is not None:
-            ranked = confidences[-1] if by_level else confidences  # by the coarsest answer
-            error = _open_predicted(predicted, on_map, ranked)
-    return Inputs(on_map, confidences, excluded, error)
-
-
-def _open_predicted(path: Path, label: xr.DataArray, confidence: xr.DataArray) -> xr.DataArray:
-    """Return the chance of each label to be wrong, as held-out pixels of a run or model say it.
-
-    Those of a run are its test pixels or, where it has none, those of its cross-validation.
-    """
-    from hsreject.certification.planning import error_of_curve, predicted_error
-    from hsreject.io.labels import open_labels
-    from hsreject.io.maps import open_band
-
-    if path.suffix == ".skops":
-        from hsreject.mapping.map_scene import open_map_model
-
-        model = open_map_model(path)
-        if not model.calibration:
-            raise InputError(
-                f"{path} has no operating points to predict errors from: it was trained without "
-                "test pixels. Leave out --predicted."
-            )
-        return error_of_curve(confidence, model.operating_points)
-    if path.is_dir():
-        test, path = path / "maps" / "test.tif", path / "maps" / "label_probability.tif"
-        if test.exists():
-            reference = open_labels(test, like=label).values
-            used = (reference > 0) & (confidence.notnull().values)
-            wrong = (label.values != reference)[used]
-            return predicted_error(confidence, confidence.values[used], wrong)
-        if not path.exists():
-            raise InputError(
-                f"{path.parent} has neither test.tif nor label_probability.tif to predict errors "
-                "from. Give the folder of a run, or leave out --predicted."
-            )
-    return 1 - open_band(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,6 @@ from hsreject.cli.options import (
     Attribute,
     Confidence,
     Exclude,
-    Inputs,
     LabelMap,
     Nodata,
     Overwrite,
@@ -21,10 +20,11 @@ from hsreject.cli.options import (
     ShowLabel,
     check_there,
     new_file,
-    open_inputs,
-    open_label_map,
 )
 from hsreject.errors import InputError
+
+if TYPE_CHECKING:
+    from hsreject.mapping.map_inputs import MapInputs
 
 _MOST_NAMES = 20  # of classes, in one line
 
@@ -75,6 +75,7 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
     check_there(label, exclude, confidence, predicted)
     from hsreject.certification.design import draw_sample
     from hsreject.files import check_target
+    from hsreject.mapping.map_inputs import open_inputs
 
     sequential = for_promise is not None
     faults = {
@@ -128,7 +129,7 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
             say(f"or:   {certify_it}--sample {out} --out ...")
 
 
-def _show_plan(inputs: Inputs, confidence_level: float) -> None:
+def _show_plan(inputs: MapInputs, confidence_level: float) -> None:
     """Print what coverage to expect for some numbers of labels and errors."""
     from hsreject.certification.planning import expected_coverage
     from hsreject.certification.sentences import in_percent
@@ -170,6 +171,7 @@ def label_command(
     from hsreject.certification.sample import open_sample
     from hsreject.files import check_target
     from hsreject.io.labels import open_labels
+    from hsreject.io.maps import open_label_map
     from hsreject.io.scene import open_scene
     from hsreject.report.label_page import offered_map, write_label_page
 

@@ -17,7 +17,7 @@ from rasterio.errors import RasterioError
 
 from hsreject import schema
 from hsreject.errors import FileError, InputError
-from hsreject.files import check_space, free_space, reading, replacing
+from hsreject.files import check_space, existing, free_space, reading, replacing
 from hsreject.io.arrays.bare_arrays import choose_array, stored_arrays
 from hsreject.io.grid import Grid
 from hsreject.io.labels import open_labels, stated_classes
@@ -358,6 +358,23 @@ def open_maps(
                 "Resample one of them onto the other first, for example with gdalwarp -r near."
             )
     return maps
+
+
+def open_label_map(path: Path, nodata: int | None) -> xr.DataArray:
+    """Open a label map of any software with its class names; 0 in it means rejected."""
+    file, missing, dtype = existing(path), [nodata], None
+    if file_kind(file) is Kind.RASTER:
+        label = open_map(file)
+        if label.dtype.kind != "f":  # it is canonical, but for `nodata`
+            missing, dtype = [nodata, *schema.nodata_values(label)], label.dtype
+    else:
+        label = open_band(file)
+        if nodata is None:
+            open_labels(file)  # asks about a value that may mean no data
+    values = schema.canonical_labels(
+        label.values, nodata=missing, dtype=dtype, name=str(file), error=FileError
+    )
+    return label.copy(data=values)
 
 
 def open_band(path: Any) -> xr.DataArray:
