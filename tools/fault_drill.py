@@ -123,12 +123,13 @@ def prepare(folder: Path) -> None:
     (folder / "config.toml").write_text(CONFIG)
     (folder / "maps").mkdir()
     shutil.copy(folder / SCENE, folder / "second.tif")
-    for task, made in {"train": "model.skops", "map": "mapped", "run": "ran"}.items():
+    made_by = {"train": "model.skops", "map": "mapped", "run": "ran", "sample": CLIMB}
+    for task, made in made_by.items():
         assert in_a_child(folder, task).wait() == 0
         (folder / COMMANDS[task].split()[-1]).rename(folder / made)
-    on_map, confidence = (hr.open_map(folder / f"mapped/{n}.tif") for n in ("label", "confidence"))
-    climb = hr.draw_sample(on_map, 60, design="climb", confidence=confidence, max_error=0.2, seed=1)
-    climb.with_reference(labels).write(folder / CLIMB)
+    on_map = hr.open_map(folder / "mapped/label.tif")
+    climb = hr.open_sample(folder / CLIMB, on_map).with_reference(labels)
+    climb.write(folder / CLIMB, overwrite=True)
     hr.draw_sample(on_map, 60).with_reference(labels).write(folder / "random.csv")
     (folder / "web").mkdir()
     for name in ("cube.mat", "labels.mat"):
@@ -227,8 +228,9 @@ def in_a_child(
     extra: list[str] | None = None,
     room: int | None = None,
     seams: Seams | None = None,
+    in_background: bool = False,
 ) -> Child:
-    """Start a task in `folder`, with files of at most `room` bytes."""
+    """Start a task in `folder`, with files of at most `room` bytes; SIGINT may be ignored."""
     errors = folder.parent / f"{folder.name}.err"
     errors.touch()
     signal.signal(signal.SIGTERM, _not_yet)  # the command line has its own in a moment
@@ -242,7 +244,8 @@ def in_a_child(
         with errors.open("w") as stream, Path(os.devnull).open("w") as nothing:
             os.dup2(nothing.fileno(), 1)
             os.dup2(stream.fileno(), 2)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        handler = signal.SIG_IGN if in_background else signal.default_int_handler
+        signal.signal(signal.SIGINT, handler)
         if task == "write_map":
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if room is not None:
@@ -408,8 +411,10 @@ def cut(trial: Round, seam: int = 0) -> None:
     trial.ended(in_a_child(trial.folder, trial.task, seams=seams), -signal.SIGKILL)
 
 
-def _stop(trial: Round, number: signal.Signals, code: int, presses: int) -> None:
-    child = in_a_child(trial.folder, trial.task)
+def _stop(
+    trial: Round, number: signal.Signals, code: int, presses: int, *, in_background: bool = False
+) -> None:
+    child = in_a_child(trial.folder, trial.task, in_background=in_background)
     time.sleep(trial.moment())
     for _ in range(presses):
         child.send(number)
@@ -430,6 +435,12 @@ def press_often(trial: Round) -> None:
 def terminate(trial: Round) -> None:
     """SIGTERM, as batch systems do; the library itself leaves it to Python."""
     _stop(trial, signal.SIGTERM, -signal.SIGTERM if trial.task == "write_map" else 143, 1)
+
+
+def terminate_in_background(trial: Round) -> None:
+    """SIGTERM to a job that was started by `&` in a script: its SIGINT is ignored."""
+    code = -signal.SIGTERM if trial.task == "write_map" else 143
+    _stop(trial, signal.SIGTERM, code, 1, in_background=True)
 
 
 def limit(trial: Round) -> None:
@@ -552,7 +563,18 @@ Fault = Callable[[Round], None]
 GROWING = {"out/manifest.txt", "out/summary.csv", "out/config.toml"}  # right in between, too
 # how often each is taken; long ones seldom
 TASKS = dict.fromkeys(COMMANDS, 8) | {"run": 3, "map": 6, "archive": 2, "evaluate": 4, "workers": 1}
-FAULTS: tuple[Fault, ...] = (kill, kill, cut, cut, press, press_often, terminate, limit, truncate)
+FAULTS: tuple[Fault, ...] = (
+    kill,
+    kill,
+    cut,
+    cut,
+    press,
+    press_often,
+    terminate,
+    terminate_in_background,
+    limit,
+    truncate,
+)
 WITH_DISKS: tuple[Fault, ...] = (fill, protect)
 
 
@@ -646,6 +668,9 @@ def _at(seam: int) -> Fault:
     return fault
 
 
+BY_NAME = {fault.__name__: fault for fault in (*FAULTS, *WITH_DISKS)}
+
+
 def faults_here() -> list[Fault]:
     """Return what this user can do to a command."""
     return [*FAULTS, *(WITH_DISKS if can_mount() else ())]
@@ -716,7 +741,7 @@ def _main() -> bool:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--renames", action="store_true", help="seams are these alone")
     parser.add_argument("--every", type=int, default=1, help="only each of so many seams")
-    parser.add_argument("--kills", action="store_true", help="no other fault than kill -9")
+    parser.add_argument("--faults", nargs="+", choices=list(BY_NAME), help="no other ones")
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
     parser.add_argument("--folder", type=Path, help="keeps the folders of rounds that went wrong")
     options = parser.parse_args()
@@ -727,7 +752,7 @@ def _main() -> bool:
             Seams.events = frozenset({"os.rename"})
         settings = {
             "seed": options.seed,
-            "faults": [kill, cut] if options.kills else faults_here(),
+            "faults": [BY_NAME[n] for n in options.faults] if options.faults else faults_here(),
             "every": options.every if options.seams else None,
             "tasks": options.tasks,
             "tell": sys.stdout.write,

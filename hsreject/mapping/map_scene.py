@@ -13,7 +13,7 @@ import dask
 import xarray as xr
 
 from hsreject import schema
-from hsreject.errors import InputError, shown
+from hsreject.errors import FileError, InputError, shown
 from hsreject.files import check_folder, check_space, complete_folder, unfinished_folder
 from hsreject.handover.filled_map import FILLED, filled_map, filled_raster, open_filled_map
 from hsreject.handover.provenance import Provenance, write_map_item
@@ -172,6 +172,9 @@ def map_scene(  # noqa: PLR0913 (each is a choice by itself)
     if out is not None:
         check_folder(Path(out), overwrite=overwrite)  # before the work, not after it
     trained = model if isinstance(model, MapModel) else open_map_model(model)
+    is_file = isinstance(scene, str | PathLike)
+    state = key_of_work(scene) if is_file else scene
+    is_watched = is_file and key_of_work(scene) == state  # some servers name no version
     cube = reading.open(scene, "auto")
     record = ranking_dtype(trained, probabilities=layers.probabilities)
     blocks = cut_scene(cube, trained, record, resources)
@@ -205,7 +208,7 @@ def map_scene(  # noqa: PLR0913 (each is a choice by itself)
             record.descr,
         )
         with (
-            unfinished_folder(target, key_of_work(model, scene, options)) as folder_of_blocks,
+            unfinished_folder(target, key_of_work(model, state, options)) as folder_of_blocks,
             complete_folder(target, overwrite=overwrite) as folder,
         ):
             sizes = [path.stat().st_size for path in folder_of_blocks.glob("*.npy")]
@@ -218,6 +221,8 @@ def map_scene(  # noqa: PLR0913 (each is a choice by itself)
             if layers.write_more is not None:
                 with dask.config.set(scheduler="threads"):
                     layers.write_more(result, folder)
+            if is_watched and key_of_work(scene) != state:  # it is opened several times
+                raise FileError(f"{shown(scene)} was changed while it was mapped. Map it again.")
     return replace(result, maps=_written(target, result.maps))
 
 

@@ -259,6 +259,14 @@ def test_a_map_whose_server_breaks_off_goes_on(tmp_path, url, model) -> None:
     np.testing.assert_array_equal(made.maps["label"], whole.maps["label"])
 
 
+def test_a_scene_of_a_server_that_names_no_versions_is_mapped(tmp_path, url, model) -> None:
+    write_scene(larger_scene(64, 64), tmp_path / "scene.tif", "GTiff")
+    place = f"{url}/unversioned/scene.tif"
+    made = hr.map_scene(place, model, hr.Goal(fraction=0.1), out=tmp_path / "out")
+    expected = hr.map_scene(tmp_path / "scene.tif", model, hr.Goal(fraction=0.1))
+    np.testing.assert_array_equal(made.maps["label"], expected.maps["label"])
+
+
 def test_a_scene_of_a_configuration_by_url(tmp_path, url) -> None:
     scene, labels = hr.synthetic_scene(rows=32, columns=32)
     write_scene(scene, tmp_path / "scene.tif", "GTiff")

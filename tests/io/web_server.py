@@ -1,10 +1,10 @@
 """A web server on the loopback address: ``python -m tests.io.web_server FOLDER`` prints its port.
 
 The first part of an address says how it behaves: /good serves byte ranges, /whole none, /broken
-breaks off in the middle of a range, /moody does so while there is a file "bad mood", /silent never
-answers, /403 answers 403. /sent tells how many bytes of files it has sent, and /asked how often it
-was asked for anything else. It runs in a process of
-its own, because GDAL keeps all Python threads waiting while it waits for an answer.
+breaks off in the middle of a range, /moody does so while there is a file "bad mood", /unversioned
+names no version of a file, /silent never answers, /403 answers 403. /sent tells how many bytes of
+files it has sent, and /asked how often it was asked for anything else. It runs in a process of its
+own, because GDAL keeps all Python threads waiting while it waits for an answer.
 """
 
 import subprocess
@@ -72,10 +72,9 @@ class Handler(SimpleHTTPRequestHandler):
 
     def _send_file(self, path: Path, how: str) -> None:
         whole = path.read_bytes()
-        headers = {
-            "ETag": f'"{path.stat().st_mtime_ns}"',
-            "Accept-Ranges": "none" if how == "whole" else "bytes",
-        }
+        headers = {"Accept-Ranges": "none" if how == "whole" else "bytes"}
+        if how != "unversioned":
+            headers["ETag"] = f'"{path.stat().st_mtime_ns}"'
         first, _, last = self.headers.get("Range", "").removeprefix("bytes=").partition("-")
         broken = how == "broken" or (how == "moody" and (self.folder / "bad mood").exists())
         if how == "whole" or not first:

@@ -92,6 +92,26 @@ def test_a_changed_scene_starts_afresh(place, tmp_path) -> None:
     assert map_there(place, out).summary.n_continued == 0
 
 
+def test_a_scene_that_is_replaced_while_it_is_mapped_is_refused(place, tmp_path) -> None:
+    for name in ("scene.tif", "model.skops"):
+        shutil.copy(place / name, tmp_path / name)
+    cube = hr.open_scene(place / "scene.tif")
+    other = cube.copy(data=cube.values[:, ::-1])
+    other.rio.to_raster(tmp_path / "other.tif")
+    out = tmp_path / "map"
+
+    def replace(stage: str, done: float, total: float | None) -> None:
+        if unfinished(out) and (tmp_path / "other.tif").exists():
+            (tmp_path / "other.tif").replace(tmp_path / "scene.tif")
+
+    with pytest.raises(FileError, match="changed while it was mapped"):
+        map_there(tmp_path, out, progress=replace)
+    assert [path.name[:12] for path in out.iterdir()] == [".unfinished."]
+    map_there(tmp_path, out)
+    map_there(tmp_path, tmp_path / "anew")
+    assert files_in(out) == files_in(tmp_path / "anew")
+
+
 @pytest.mark.posix
 def test_killed_work_goes_on(place, tmp_path) -> None:
     out = tmp_path / "map"
