@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from hsreject import schema
@@ -20,11 +21,13 @@ from hsreject.classify.candidates import (
     CARRIED,
     MAPPED,
     PROFILES,
+    TREE_PIXELS,
     Chain,
     chain_of_bands,
     chains_of,
     held_out_scores,
     look_around,
+    mean_of_trees,
 )
 from hsreject.classify.pool import Pool
 from hsreject.classify.random_walker import HALO as HALO_OF_WALKERS
@@ -34,7 +37,7 @@ from hsreject.classify.training_pixels import Training
 from hsreject.errors import FewPolygonsWarning, LargeSceneWarning
 from hsreject.features.chains import FittedChain
 from hsreject.features.diffusion import HALO
-from hsreject.features.pixels import map_pixels
+from hsreject.features.pixels import PIXELS_AT_ONCE, map_pixels
 from hsreject.features.windows import (
     BYTES_PER_PIXEL,
     Window,
@@ -402,12 +405,7 @@ class AutoClassifier(SceneModel):
         # An expert is asked once per pixel, however many candidates of however many pools use it,
         # and its features are forgotten before the next chain is looked at.
         return {
-            (name, t): map_pixels(
-                xr.DataArray(seen, dims=schema.CUBE_DIMS),
-                expert(name, t).predict_proba,
-                n_outputs=len(self.classes_),
-                dtype=np.float32,
-            )
+            (name, t): _predicted(expert(name, t), seen, len(self.classes_))
             for name, of_chain in _weights(pools).items()
             for t, seen in views[name].look(block, list(of_chain)).items()
         }
@@ -453,6 +451,18 @@ class _Learned:
         if self.doubtful is None:
             return chains
         return {name: chain.without(self.doubtful) for name, chain in chains.items()}
+
+
+def _predicted(expert: Any, seen: NDArray[Any], n_classes: int) -> NDArray[np.float32]:
+    """Return the probabilities (category, y, x) of an expert that sees features (band, y, x)."""
+    predict, at_once = expert.predict_proba, PIXELS_AT_ONCE
+    if isinstance(expert, RandomForestClassifier):
+        predict, at_once = partial(mean_of_trees, expert), TREE_PIXELS
+    features = xr.DataArray(seen, dims=schema.CUBE_DIMS)
+    predicted: NDArray[np.float32] = map_pixels(
+        features, predict, n_outputs=n_classes, dtype=np.float32, at_once=at_once
+    )
+    return predicted
 
 
 def _training_of(chains: Mapping[str, Chain]) -> Training:

@@ -73,14 +73,17 @@ def map_pixels(
     n_outputs: int,
     dtype: DTypeLike,
     progress: RowProgress | None = None,
+    at_once: int = PIXELS_AT_ONCE,
 ) -> Any:
     """Return `function` of every pixel that has data, (n_outputs, y, x), NaN elsewhere.
 
     `function` gets samples (n, band) in the precision of :func:`feature_dtype` and returns
     (n, n_outputs). The result is lazy when `cube` is, with its chunks along y and x; `progress` is
-    called only when it is not.
+    called only when it is not. Whole rows of about `at_once` pixels are handed in.
     """
-    kernel = partial(_map_block, function=function, n_outputs=n_outputs, dtype=np.dtype(dtype))
+    kernel = partial(
+        _map_block, function=function, n_outputs=n_outputs, dtype=np.dtype(dtype), at_once=at_once
+    )
     if cube.chunks is None:
         with one_blas_thread():
             return kernel(cube.values, progress=progress)
@@ -99,10 +102,11 @@ def _map_block(
     function: SampleFunction,
     n_outputs: int,
     dtype: np.dtype[Any],
+    at_once: int,
     progress: RowProgress | None = None,
 ) -> NDArray[Any]:
     mapped = np.full((n_outputs, *values.shape[1:]), np.nan, dtype=dtype)
-    for slab in _row_slabs(*values.shape[1:]):
+    for slab in _row_slabs(*values.shape[1:], at_once=at_once):
         samples, valid = samples_of(values[:, slab])
         if len(samples):
             mapped[:, slab][:, valid] = np.asarray(function(samples)).T
@@ -111,9 +115,9 @@ def _map_block(
     return mapped
 
 
-def _row_slabs(height: int, width: int) -> Iterator[slice]:
-    """Yield slices of whole rows that hold about `PIXELS_AT_ONCE` pixels each."""
-    step = max(PIXELS_AT_ONCE // max(width, 1), 1)
+def _row_slabs(height: int, width: int, *, at_once: int = PIXELS_AT_ONCE) -> Iterator[slice]:
+    """Yield slices of whole rows that hold about `at_once` pixels each."""
+    step = max(at_once // max(width, 1), 1)
     for start in range(0, height, step):
         yield slice(start, min(start + step, height))
 
