@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import xarray as xr
-from scipy import sparse
 
 from hsreject import schema
 from hsreject.classify.scene_model import SceneModel
 from hsreject.classify.training_pixels import Training
 from hsreject.errors import InputError
 from hsreject.features.chains import CHAINS, FittedChain, fit_chain
-from hsreject.features.diffusion import N_GUIDES, EdgeGraph, linear_solver, squared_steps
+from hsreject.features.diffusion import N_GUIDES, EdgeGraph, squared_steps
 from hsreject.features.pixels import located_samples
 from hsreject.features.spatial import Smooth, smoothed
 from hsreject.features.windows import Window, each_window, in_windows, windows_of
 from hsreject.progress import ProgressCallback
 from hsreject.registry import check_choice
-from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,32 +40,41 @@ Layer = tuple[float, "list[NDArray[Any]]"]
 
 
 def walk(
-    laplacian: sparse.csr_array,
-    seeds: NDArray[np.intp],
-    codes: NDArray[np.intp],
-    n_classes: int,
-    *,
-    leak: float = LEAK,
+    graph: EdgeGraph, seeds: NDArray[np.integer], n_classes: int, *, leak: float = LEAK
 ) -> NDArray[np.float32]:
-    """Return which class's seed a walker from each node reaches first, (node, category).
+    """Return which class's seed a walker from each pixel reaches first, (category, y, x).
 
     The field solves (L + leak I) R = 0 but at the seeds, where its values are fixed: they are
-    eliminated, and what is left is factorised.
+    eliminated, and what is left is factorised. `seeds` (y, x) is 0 where there is none, else 1 plus
+    the number of the class. The result is NaN where there is no data.
     """
-    field = np.zeros((laplacian.shape[0], n_classes), dtype=np.float32)
-    field[seeds, codes] = 1.0
-    free = np.ones(len(field), dtype=bool)
-    free[seeds] = False
-    if seeds.size and free.any():
+    places = np.nonzero((seeds > 0) & graph.valid)
+    codes = seeds[places].astype(np.intp) - 1
+    field = np.zeros((n_classes, *seeds.shape), dtype=np.float32)
+    field[codes, *places] = 1.0
+    free = graph.valid.copy()
+    free[places] = False
+    if codes.size and free.any():
         precision = np.float32 if leak >= _LEAST_SINGLE else np.float64
-        matrix = (laplacian + leak * sparse.eye_array(free.size)).astype(precision).tocsr()[free]
-        field[free] = linear_solver(matrix[:, free])(-(matrix[:, seeds] @ field[seeds]))
+        sides = np.zeros(field.shape, dtype=precision)
+        rows, columns = places
+        for weights, down, right in ((graph.across, 0, 1), (graph.down, 1, 0)):
+            # an edge belongs to its upper or left end
+            for end, other in ((0, 1), (1, 0)):
+                edge = rows - end * down, columns - end * right
+                inside = (np.array(edge) >= 0).all(axis=0)
+                inside &= (edge[0] < weights.shape[0]) & (edge[1] < weights.shape[1])
+                edge = edge[0][inside], edge[1][inside]
+                beside = edge[0] + other * down, edge[1] + other * right
+                np.add.at(sides, (codes[inside], *beside), weights[edge])
+        field[:, free] = graph.solve(sides, identity=leak, free=free)[:, free]
     # The matrix has no positive entry beside its diagonal and dominates by it (an M-matrix), so
     # exact values lie in [0, 1] and sum to at most 1: only rounding is cut off here.
     np.maximum(field, 0, out=field)
     # walkers that reached no seed are shared equally by all classes
-    field += np.maximum(1 - field.sum(axis=1, keepdims=True), 0) / n_classes
-    field /= field.sum(axis=1, keepdims=True)  # a solver's error may have made it more than one
+    field += np.maximum(1 - field.sum(axis=0), 0) / n_classes
+    field /= field.sum(axis=0)  # a solver's error may have made it more than one
+    field[:, ~graph.valid] = np.nan
     return field
 
 
@@ -84,19 +91,15 @@ def walkers(
     result is NaN where there is no data.
     """
     steps = iter(mean_steps)
-    total = np.full((len(seeds), n_classes, seeds[0].size), np.nan, dtype=np.float32)
+    total = np.full((len(seeds), n_classes, *seeds.shape[1:]), np.nan, dtype=np.float32)
     for contrast, guides in layers:
         own = list(islice(steps, len(guides)))
         graph = EdgeGraph.of(*guides, contrast=contrast, mean_steps=own)
         # pixels of a graph begin at 0; what is NaN at the end was in no graph
-        total[:, :, graph.pixels] = np.nan_to_num(total[:, :, graph.pixels])
-        with one_blas_thread():
-            for one, target in zip(total, seeds, strict=True):
-                codes = target.ravel()[graph.pixels].astype(np.intp) - 1
-                nodes = np.flatnonzero(codes >= 0)
-                field = walk(graph.laplacian, nodes, codes[nodes], n_classes)
-                one[:, graph.pixels] += field.T / len(layers)
-    return total.reshape(len(seeds), n_classes, *seeds.shape[1:])
+        total[:, :, graph.valid] = np.nan_to_num(total[:, :, graph.valid])
+        for one, target in zip(total, seeds, strict=True):
+            one[:, graph.valid] += walk(graph, target, n_classes)[:, graph.valid] / len(layers)
+    return total
 
 
 def layers_of(

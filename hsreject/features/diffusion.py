@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import splu
 
+from hsreject.features.elimination import solve_on_image
+from hsreject.features.front_kernels import System
 from hsreject.features.pixels import cube_moments, feature_dtype, on_the_grid_of
 from hsreject.features.transformer import SceneTransformer
 from hsreject.features.windows import on_windows
 from hsreject.registry import check_number
-from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -24,16 +23,12 @@ _CONTRAST = 3.0
 N_GUIDES = 10
 
 _LEAST_WEIGHT = 1e-6  # across the sharpest edge: keeps every region of pixels connected
-_LEAF = 24  # pixels of a rectangle that is not dissected any further
 
 HALO = 32
 """Pixels around a window that decide its features at t = 300 to a ten-thousandth."""
 
-Solver = Callable[["NDArray[Any]"], "NDArray[Any]"]
-"""A function from right-hand sides (node, column) to the solutions of a linear system."""
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EdgeGraph:
     r"""Pixels with data as nodes; edges to the four neighbours, stronger between similar pixels.
 
@@ -44,12 +39,12 @@ class EdgeGraph:
 
     or, with several sets of guides, the mean over the sets; the Laplacian is L = D - W. The
     mean squared step is that of these guides, unless it is given: windows of one scene, and scenes
-    that a model is carried to, share one. Nodes are numbered by nested dissection of the image: a
-    factor of L in this order stays sparse.
+    that a model is carried to, share one.
     """
 
-    pixels: NDArray[np.intp]  # (node,): positions in the flattened image
-    laplacian: sparse.csr_array  # (node, node)
+    valid: NDArray[np.bool_]  # (y, x): pixels with data
+    across: NDArray[np.float64]  # (y, x - 1): weights of edges to the right, 0 where there is none
+    down: NDArray[np.float64]  # (y - 1, x)
 
     @classmethod
     def of(
@@ -57,32 +52,40 @@ class EdgeGraph:
     ) -> EdgeGraph:
         """Return the graph of one or more sets of guides (band, y, x), in which NaN is no data."""
         valid = np.logical_and.reduce([np.isfinite(one).all(axis=0) for one in guides])
-        pixels = data_pixels(valid)
-        node = np.full(valid.size, -1)
-        node[pixels] = np.arange(pixels.size)
-        node = node.reshape(valid.shape)
-        ends = []
-        distances: list[list[NDArray[np.float64]]] = [[] for _ in guides]
-        for first, second in (
-            (np.s_[:, :-1], np.s_[:, 1:]),
-            (np.s_[:-1, :], np.s_[1:, :]),
-        ):
-            joined = valid[first] & valid[second]
-            ends.append((node[first][joined], node[second][joined]))
-            for one, squared in zip(guides, distances, strict=True):
-                step = one[:, *first][:, joined] - one[:, *second][:, joined]
-                squared.append(np.einsum("ij,ij->j", step, step, dtype=np.float64))
-        start, stop = (np.concatenate(side) for side in zip(*ends, strict=True))
-        steps = [np.concatenate(squared) for squared in distances]
+        joined = [valid[:, :-1] & valid[:, 1:], valid[:-1] & valid[1:]]
+        steps = [(_squares(one, axis=1), _squares(one, axis=0)) for one in guides]
         if mean_steps is None:
-            mean_steps = [float(squared.mean()) if squared.size else 0.0 for squared in steps]
-        alike = [
-            # a scene without any difference: all neighbours are alike
-            np.exp(-contrast * squared / (mean if mean > 0 else 1.0))
-            for squared, mean in zip(steps, mean_steps, strict=True)
-        ]
-        weight = np.mean(alike, axis=0) + _LEAST_WEIGHT
-        return cls(pixels, _laplacian(start, stop, weight, pixels.size))
+            mean_steps = [_mean(pair, joined) for pair in steps]
+        weights = []
+        for axis, edges in enumerate(joined):
+            alike = [
+                # a scene without any difference: all neighbours are alike
+                np.exp(-contrast * pair[axis] / (mean if mean > 0 else 1.0))
+                for pair, mean in zip(steps, mean_steps, strict=True)
+            ]
+            weights.append(np.where(edges, np.mean(alike, axis=0) + _LEAST_WEIGHT, 0.0))
+        return cls(valid, *weights)
+
+    def solve(
+        self,
+        sides: NDArray[Any],
+        *,
+        identity: float = 1.0,
+        scale: float = 1.0,
+        free: NDArray[np.bool_] | None = None,
+    ) -> NDArray[Any]:
+        """Return (a I + b L)^-1 of sides (side, y, x) on the pixels with data, 0 elsewhere.
+
+        With `free` (y, x), only on these pixels: all others are fixed at 0. a is `identity`, b is
+        `scale`; solutions have the precision of the sides.
+        """
+        degree = np.zeros(self.valid.shape)
+        degree[:, :-1] += self.across
+        degree[:, 1:] += self.across
+        degree[:-1] += self.down
+        degree[1:] += self.down
+        system = System(identity + scale * degree, -scale * self.across, -scale * self.down)
+        return solve_on_image(system, self.valid if free is None else free, sides)
 
 
 def squared_steps(guides: xr.DataArray) -> tuple[float, int]:
@@ -93,58 +96,14 @@ def squared_steps(guides: xr.DataArray) -> tuple[float, int]:
     return total, sum(one.count for one in moments)
 
 
-def _laplacian(
-    start: NDArray[np.intp], stop: NDArray[np.intp], weight: NDArray[np.float64], count: int
-) -> sparse.csr_array:
-    degree = np.bincount(start, weight, count) + np.bincount(stop, weight, count)
-    nodes = np.arange(count)
-    rows, columns = np.concatenate([start, stop, nodes]), np.concatenate([stop, start, nodes])
-    values = np.concatenate([-weight, -weight, degree])
-    return sparse.csr_array((values, (rows, columns)), shape=(count, count))
+def _squares(guides: NDArray[Any], *, axis: int) -> NDArray[np.float64]:
+    """Return the squared distances of neighbours along rows (axis 1) or columns (axis 0)."""
+    return sum(np.diff(band, axis=axis).astype(np.float64) ** 2 for band in guides)
 
 
-def data_pixels(valid: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the pixels of a mask (y, x), flattened, in the order in which graphs number them."""
-    order = dissection_order(*valid.shape)
-    return order[valid.ravel()[order]]
-
-
-def dissection_order(n_rows: int, n_columns: int) -> NDArray[np.intp]:
-    """Return the pixels of an image, flattened, in the order of nested dissection (George 1973).
-
-    A line across the middle splits a rectangle into two parts that do not touch. The parts come
-    first, each dissected in the same way, and the line last: eliminating nodes in this order
-    connects few of them.
-    """
-    positions = np.arange(n_rows * n_columns).reshape(n_rows, n_columns)
-    parts: list[NDArray[np.intp]] = []
-    waiting = [positions]  # taken from the end, so the order comes out reversed
-    while waiting:
-        part = waiting.pop()
-        if part.size <= _LEAF:
-            parts.append(part.ravel())
-            continue
-        tall = part if part.shape[0] >= part.shape[1] else part.T
-        middle = len(tall) // 2
-        parts.append(tall[middle])
-        waiting += [tall[:middle], tall[middle + 1 :]]
-    return np.concatenate(parts)[::-1]
-
-
-def linear_solver(matrix: sparse.csr_array) -> Solver:
-    """Return the solver of a system M x = b, M symmetric, positive definite, in dissection order.
-
-    Solutions have the precision of M; in single precision its factor takes 0.7 to 0.9 kB per node.
-    """
-    # Nodes come in dissection order already, and a positive definite matrix needs no pivots: the
-    # elimination is kept to that order, so that the factor fills up no more than planned.
-    factor = splu(
-        matrix.tocsc(),
-        permc_spec="NATURAL",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
-    return lambda sides: factor.solve(sides.astype(matrix.dtype, order="F", copy=False))
+def _mean(squares: Sequence[NDArray[np.float64]], joined: Sequence[NDArray[np.bool_]]) -> float:
+    values = np.concatenate([one[edges] for one, edges in zip(squares, joined, strict=True)])
+    return float(values.mean()) if values.size else 0.0
 
 
 def diffused(
@@ -156,23 +115,14 @@ def diffused(
     """
     dtype = feature_dtype(features.dtype)
     valid = np.isfinite(features).all(axis=0)
-    guides = np.where(valid, features[:N_GUIDES], np.nan).astype(dtype)
-    graph = EdgeGraph.of(guides, contrast=_CONTRAST, mean_steps=[mean_step])
-    samples = features.reshape(len(features), -1)[:, graph.pixels].T.astype(dtype)
-    flowed = [np.full((len(features), valid.size), np.nan, dtype=dtype) for _ in times]
-    with one_blas_thread():
-        for place, t in zip(flowed, times, strict=True):
-            if samples.size:
-                place[:, graph.pixels] = diffuse(graph, samples, t).T
-    return [place.reshape(features.shape) for place in flowed]
-
-
-def diffuse(graph: EdgeGraph, features: NDArray[Any], t: float) -> NDArray[Any]:
-    """Return (I + t L)^-1 X of features X (node, feature) on a graph."""
-    if t == 0:
-        return features
-    system = sparse.csr_array(sparse.eye_array(graph.pixels.size) + t * graph.laplacian)
-    return linear_solver(system.astype(features.dtype))(features)
+    known = np.where(valid, features, np.nan).astype(dtype)
+    if not valid.any():
+        return [known for _ in times]
+    graph = EdgeGraph.of(known[:N_GUIDES], contrast=_CONTRAST, mean_steps=[mean_step])
+    return [
+        known if t == 0 else np.where(valid, graph.solve(known, scale=t), dtype.type(np.nan))
+        for t in times
+    ]
 
 
 class Diffuse(SceneTransformer):

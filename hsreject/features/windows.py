@@ -22,7 +22,7 @@ _LARGEST_WHOLE = 2**19  # pixels that are worked on at once
 _SIDE = 512  # pixels: of the windows that larger scenes are cut into
 _MOST_BYTES = 2.5e9  # of all windows that are worked on at the same time
 BYTES_PER_PIXEL = 2000
-"""What a window takes per pixel, with its halo; half of it is the factor of a graph."""
+"""What a window takes per pixel, with its halo, at most."""
 
 Kernel = Callable[["NDArray[Any]"], "NDArray[Any]"]
 """A function of pixels (band, y, x), with those around them, that returns (output, y, x)."""

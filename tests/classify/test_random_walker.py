@@ -18,10 +18,6 @@ def scene():
     return cube, hr.sample_per_class(labels, 5, seed=0)[0]
 
 
-def node_of(graph: EdgeGraph, positions):
-    return np.argsort(graph.pixels)[np.searchsorted(np.sort(graph.pixels), positions)]
-
-
 def test_one_graph_is_scikit_images_random_walker() -> None:
     image = np.random.default_rng(0).random((15, 12))
     seeds = np.zeros(image.shape, dtype=int)
@@ -32,12 +28,28 @@ def test_one_graph_is_scikit_images_random_walker() -> None:
     beta = 10 * image.std() / mean
     expected = random_walker(image, seeds, beta=beta, mode="bf", return_full_prob=True)
     graph = EdgeGraph.of(image[None], contrast=1.0)
-    positions = np.flatnonzero(seeds)
-    codes = seeds.ravel()[positions] - 1
-    found = walk(graph.laplacian, node_of(graph, positions), codes, 3, leak=1e-9)
-    on_image = np.empty((3, image.size))
-    on_image[:, graph.pixels] = found.T
-    np.testing.assert_allclose(on_image.reshape(3, 15, 12), expected, atol=1e-4)
+    found = walk(graph, seeds, 3, leak=1e-9)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def laplacian_of(graph: EdgeGraph) -> np.ndarray:
+    """The dense Laplacian over all pixels, edge by edge."""
+    pixels = np.arange(graph.valid.size).reshape(graph.valid.shape)
+    laplacian = np.zeros((pixels.size, pixels.size))
+    for weights, first, second in (
+        (graph.across, pixels[:, :-1], pixels[:, 1:]),
+        (graph.down, pixels[:-1], pixels[1:]),
+    ):
+        for i, j, weight in zip(first.ravel(), second.ravel(), weights.ravel(), strict=True):
+            laplacian[[i, j], [i, j]] += weight
+            laplacian[[i, j], [j, i]] -= weight
+    return laplacian
+
+
+def seeds_at(shape: tuple[int, int], places: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    seeds = np.zeros(shape, dtype=int)
+    seeds.flat[places] = codes + 1
+    return seeds
 
 
 def test_walkers_that_give_up_are_shared_by_all_classes() -> None:
@@ -45,9 +57,9 @@ def test_walkers_that_give_up_are_shared_by_all_classes() -> None:
     seeds, leak = np.array([3, 20, 11]), 0.01
     codes = np.array([0, 1, 1])
     target = np.eye(2)[codes]
-    found = walk(graph.laplacian, seeds, codes, 2, leak=leak)
+    found = walk(graph, seeds_at((5, 6), seeds, codes), 2, leak=leak).reshape(2, -1).T
     # the absorbing Markov chain itself: steps between free pixels, to seeds, or out of the game
-    weight = -graph.laplacian.toarray()
+    weight = -laplacian_of(graph)
     np.fill_diagonal(weight, 0)
     step = weight / (weight.sum(axis=1, keepdims=True) + leak)
     free = np.setdiff1d(np.arange(30), seeds)
@@ -64,12 +76,13 @@ def test_single_precision_will_do() -> None:
     graph = EdgeGraph.of(rng.normal(size=(1, 30, 30)), contrast=10.0)
     seeds = rng.choice(900, 12, replace=False)
     codes = np.arange(12) % 3
-    system = graph.laplacian.toarray() + LEAK * np.eye(900)
+    system = laplacian_of(graph) + LEAK * np.eye(900)
     free = np.setdiff1d(np.arange(900), seeds)
     sides = system[np.ix_(free, seeds)] @ np.eye(3)[codes]
     met = np.linalg.solve(system[np.ix_(free, free)], -sides)
     met += (1 - met.sum(axis=1, keepdims=True)) / 3
-    np.testing.assert_allclose(walk(graph.laplacian, seeds, codes, 3)[free], met, atol=1e-4)
+    found = walk(graph, seeds_at((30, 30), seeds, codes), 3).reshape(3, -1).T
+    np.testing.assert_allclose(found[free], met, atol=1e-4)
 
 
 def test_regions_without_a_seed_do_not_know() -> None:
