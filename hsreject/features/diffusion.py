@@ -98,7 +98,8 @@ def squared_steps(guides: xr.DataArray) -> tuple[float, int]:
 
 def _squares(guides: NDArray[Any], *, axis: int) -> NDArray[np.float64]:
     """Return the squared distances of neighbours along rows (axis 1) or columns (axis 0)."""
-    return sum(np.diff(band, axis=axis).astype(np.float64) ** 2 for band in guides)
+    squares = (np.diff(band, axis=axis).astype(np.float64) ** 2 for band in guides)
+    return np.asarray(sum(squares))
 
 
 def _mean(squares: Sequence[NDArray[np.float64]], joined: Sequence[NDArray[np.bool_]]) -> float:

@@ -38,9 +38,8 @@ def fronts_of(mask: NDArray[np.bool_]) -> Fronts:
     """
     rectangles = dissect(*mask.shape)
     pixels = pivot_pixels(rectangles, mask)
-    node = np.full(mask.size, -1, dtype=np.int32)
-    node[pixels] = np.arange(pixels.size, dtype=np.int32)
-    node = node.reshape(mask.shape)
+    node = np.full(mask.shape, -1, dtype=np.int32)
+    node.flat[pixels] = np.arange(pixels.size, dtype=np.int32)
     n_pivots, starts, ring = rings(rectangles, node)
     children = first_children(rectangles)
     place = places(n_pivots, children, starts, ring)
