@@ -21,6 +21,7 @@ test: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/zizmor --offline .github
 	sed -n '/^```python/,/^```/{/^```/!p;}' README.md > $(VENV)/readme.py
 	$(BIN)/mypy hsreject tests/test_types.py $(VENV)/readme.py
 
