@@ -14,8 +14,8 @@ from hsreject.io.labels import open_labels
 from hsreject.io.maps import open_band, open_label_map, open_map
 from hsreject.io.scene import Kind, file_kind
 from hsreject.io.vectors.vector import covered_pixels
-from hsreject.rejection.ranking import UNKNOWN_FLAG
-from hsreject.schema import LEVEL_CONFIDENCE, REJECTED
+from hsreject.rejection.ranking import FLAGS, UNKNOWN_FLAG
+from hsreject.schema import LEVEL_CONFIDENCE, REJECTED, class_table
 
 
 class MapInputs(NamedTuple):
@@ -41,11 +41,13 @@ def open_inputs(
     rejected: 0.
     """
     on_map, confidences, error = open_label_map(label, nodata), None, None
-    flag = label.with_name(label.name.replace("label", "flag", 1))
-    if flag != label and flag.exists():
-        # of a map of hsreject: what is unknown is rejected, whatever its confidence
-        is_unknown = open_map(flag).values == UNKNOWN_FLAG
-        on_map = on_map.where(~is_unknown, on_map.dtype.type(REJECTED)).assign_attrs(on_map.attrs)
+    flags = label.with_name("flag.tif")
+    if label.name.startswith("label") and flags.exists():
+        why = open_map(flags)
+        if FLAGS.names[:3] == class_table(why).names[:3] and why.shape == on_map.shape:
+            # of a map of hsreject: what is unknown is rejected, whatever its confidence
+            known = on_map.where(why.values != UNKNOWN_FLAG, on_map.dtype.type(REJECTED))
+            on_map = known.assign_attrs(on_map.attrs)
     excluded = None
     if exclude is not None and attribute is None and file_kind(exclude) is Kind.VECTOR:
         excluded = on_map.copy(data=covered_pixels(exclude, Grid.of(on_map))).drop_attrs()

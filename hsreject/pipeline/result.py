@@ -245,6 +245,10 @@ def write_outputs(
             if system.ranking.tree is not None:
                 levels = levels_as_field(system.ranking.confidence)
                 write_map(levels, work / "maps" / f"{LEVEL_CONFIDENCE}_{name}.tif")
+        ranking, delivery = judgement.delivered.ranking, judgement.delivered.delivery
+        if ranking.unknown is not None:  # those who certify a map must know
+            flag = ranking.at(delivery.decision.threshold)["flag"]
+            write_map(flag, work / "maps" / "flag.tif")
         progress("writing", 1, 3)
         write_tree(tree, work / "result.nc")
         for name, text in _texts(tree).items():

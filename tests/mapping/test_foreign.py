@@ -11,8 +11,8 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject import schema
-from hsreject.cli.options import open_inputs
 from hsreject.errors import DriftWarning, FileError, InputError
+from hsreject.mapping.map_inputs import open_inputs
 from hsreject.mapping.map_model import Similarity, look_at, window_chunks
 from hsreject.schema import REJECTED
 from tests.mapping.scenes import CONFIG, larger_scene

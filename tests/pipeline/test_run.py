@@ -20,6 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import hsreject as hr
 from hsreject.errors import FileError, HsrejectWarning
+from hsreject.mapping.map_inputs import open_inputs
 from hsreject.schema import REJECTED, class_table, nodata_label
 from tests.report.browser import Browser, driver
 
@@ -136,6 +137,21 @@ def test_no_map_is_written_twice(finished) -> None:
             maps[path.name] = (file.count, file.read().tobytes())
     assert len(set(maps.values())) == len(maps)
     assert {"map.tif", "label_sequential.tif", "label_with_rejection_joint.tif"} <= maps.keys()
+
+
+def test_flags_tell_what_is_unknown_to_those_who_certify(finished) -> None:
+    result, folder = finished
+    maps = result.to_dataset().sel(rejector="sequential")
+    unknown = maps["unknown"].values.astype(bool)
+    flag = hr.open_map(folder / "maps" / "flag.tif")
+    assert unknown.any()
+    np.testing.assert_array_equal(flag == 3, unknown)
+    np.testing.assert_array_equal(flag == 1, maps["label_with_rejection"] % 255 > 0)
+    files = (folder / "maps" / f"{name}_sequential.tif" for name in ("label", "confidence"))
+    label, confidence = files
+    label = open_inputs(label, None, confidence, None, None, None).label
+    expected = np.where(unknown, 0, maps["label"].values)
+    np.testing.assert_array_equal(label, expected)
 
 
 def test_written_maps_are_those_of_the_dataset(finished) -> None:
