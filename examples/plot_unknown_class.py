@@ -30,11 +30,13 @@ judged = (unknown | (test > 0)).values
 with hr.plot.print_style():
     fig, (left, right) = plt.subplots(1, 2, figsize=(6.4, 2.9), layout="compressed")
     for name, rejector in rejectors.items():
-        maps = rejector.reject(evidence, fraction=0.25)
+        ranking = rejector.rank(evidence)
+        scores = ranking.scores()  # what is unknown comes first
         RocCurveDisplay.from_predictions(
-            unknown.values[judged], -maps.confidence.values[judged], name=name, ax=right
+            unknown.values[judged], -scores[judged], name=name, ax=right
         )
-    hr.plot.RejectMapDisplay.from_labels(maps.label_with_rejection).plot(left, legend=False)
+    quarter = hr.decide(ranking, hr.Goal(fraction=0.25)).threshold
+    hr.plot.RejectMapDisplay.from_labels(ranking.answers(quarter)).plot(left, legend=False)
     left.contour(labels.x, labels.y, unknown, levels=[0.5], colors="white", linewidths=1.2)
     left.set_title("a quarter rejected, with novelty")
     right.set(xlabel="rejected share of known classes", ylabel="rejected share of the unknown one")
