@@ -38,11 +38,18 @@ def show_part(
     ],
 ) -> None:
     """Explain one part: its options, their defaults and its documentation."""
+    from hsreject.measures.choosing import Goal
     from hsreject.pipeline.parts import REGISTRIES
+    from hsreject.pipeline.plan import SECTIONS
 
     sections = {section: parts for section, parts in REGISTRIES.items() if name in parts}
+    if not sections and name in SECTIONS:
+        say(f"{name}: {SECTIONS[name]}")
+        if name == "goal":
+            say(inspect.getdoc(Goal))
+        return
     if not sections:
-        names = [part for parts in REGISTRIES.values() for part in parts]
+        names = [*SECTIONS, *(part for parts in REGISTRIES.values() for part in parts)]
         raise ConfigError(
             f"There is no part named '{name}'.{nearest(name, names)} "
             "'hsreject config list' lists them all."

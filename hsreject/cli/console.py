@@ -32,6 +32,16 @@ def say(text: object = "") -> None:
     typer.echo(shown(str(text)))
 
 
+def distinct(numbers: Iterable[float], fewest: int = 4, most: int = 9) -> list[str]:
+    """Return numbers with as many decimals as tell the different ones apart."""
+    values = [float(number) for number in numbers]
+    for digits in range(fewest, most + 1):
+        texts = [f"{value:.{digits}f}" for value in values]
+        if len(set(texts)) == len(set(values)):
+            break
+    return texts
+
+
 def plain_console() -> Console:
     """Return the console of what a command prints: in the width of the terminal, as it is said."""
     return Console(highlight=False, markup=False, emoji=False)

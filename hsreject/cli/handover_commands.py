@@ -128,9 +128,10 @@ def polygons_command(
         polygons = polygonize(on_map, confidences, minimum_area=minimum_area, progress=progress)
     polygons.write(out, overwrite=overwrite)
     unit = "ha" if polygons.in_hectares else "pixels"
+    rejected = polygons.value == 0
     say(
         f"wrote {len(polygons):,} polygons ({polygons.area.sum():,.2f} {unit}) into {out}; "
-        f"{(polygons.value == 0).sum():,} of them are rejected"
+        f"{rejected.sum():,} of them ({polygons.area[rejected].sum():,.2f} {unit}) are rejected"
     )
     if sieved is not None:
         say(

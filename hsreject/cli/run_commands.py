@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hsreject.cli.console import plain_console, print_table, progress_on, say, saying_how_to_go_on
+from hsreject.cli.console import (
+    distinct,
+    plain_console,
+    print_table,
+    progress_on,
+    say,
+    saying_how_to_go_on,
+)
 from hsreject.cli.options import (
     ConfigFile,
     Flat,
@@ -164,12 +171,16 @@ def _show_points(model: MapModel) -> None:
         **({"kept as class": KEPT_AS_CLASS} if KEPT_AS_CLASS in points else {}),
         "accuracy kept": "nonrejected_accuracy",
     }
+    cost = model.rejector.coarse_cost
+    places = {
+        name: choose_point(points, **{goal.kind: goal.value}, coarse_cost=cost).index
+        for name, goal in goals.items()
+    }
+    thresholds = distinct(points["threshold"].values[list(places.values())])
     rows = []
-    for name, goal in goals.items():
-        cost = model.rejector.coarse_cost
-        place = choose_point(points, **{goal.kind: goal.value}, coarse_cost=cost).index
+    for (name, place), threshold in zip(places.items(), thresholds, strict=True):
         shares = [f"{100 * points[column].values[place]:.1f} %" for column in columns.values()]
-        rows.append((name, *shares, f"{points['threshold'].values[place]:.4f}"))
+        rows.append((name, *shares, threshold))
     headings = ("test pixels", *columns, "threshold")
     print_table(headings, rows, title=model.title)
     plain_console().print(

@@ -165,12 +165,15 @@ def _content(cube: xr.DataArray) -> tuple[NDArray[np.bool_], list[tuple[str, str
             "is nodata or NaN."
         )
     without = 1 - int(counts[good.sum()]) / counts.sum()
+    infinite = np.isinf(smallest) | np.isinf(largest)
+    plain = good & ~infinite
+    values = f"{smallest[plain].min():g} to {largest[plain].max():g}" if plain.any() else "infinite"
     rows = [
-        ("Without data", f"{without:.2%} of the pixels"),
-        ("Values", f"{smallest[good].min():g} to {largest[good].max():g} in the good bands"),
+        ("Without data", f"{100 * without:.2f} % of the pixels"),
+        ("Values", f"{values} in the good bands"),
     ]
     notes = [note_on_zeros(int(n_zeros), int(counts.sum()))] if n_zeros else []
-    if (infinite := np.isinf(smallest) | np.isinf(largest)).any():
+    if infinite.any():
         notes.append(
             f"Band {_numbers(infinite)} has infinite values, which count as data: set them to NaN "
             "or to a nodata value."

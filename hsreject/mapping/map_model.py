@@ -253,8 +253,8 @@ class Similarity:
                 )
             raise InputError(
                 "The scene is not of the kind that the model was trained on: "
-                f"{self.novel_share:.0%} of {self.n_sampled} pixels, looked at all over the scene, "
-                f"are unlike the training pixels. {reason} To map it all the same, say "
+                f"{100 * self.novel_share:.0f} % of {self.n_sampled} pixels, looked at all over "
+                f"the scene, are unlike the training pixels. {reason} To map it all the same, say "
                 "--foreign allow, or Reading(foreign='allow') in Python."
             )
         doubts = []
@@ -263,7 +263,9 @@ class Similarity:
         usual = 1.0 if self.usual_agreement is None else self.usual_agreement
         least = min(LOW_AGREEMENT, usual - FALLEN_AGREEMENT)
         if self.agreement is not None and self.agreement < least:
-            doubts.append(f"the experts of the model agree on {self.agreement:.0%} of the labels")
+            doubts.append(
+                f"the experts of the model agree on {100 * self.agreement:.0f} % of the labels"
+            )
         if doubts:
             warnings.warn(
                 f"The scene is less like the training scene than models usually cope with: "

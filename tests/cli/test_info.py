@@ -62,7 +62,7 @@ def test_a_scene_in_full(scene: Path) -> None:
             "Bad bands": "2 of 4 (1, 3)",
             "Nodata value": "-9999",
             "Scaling": "times 0.01, plus 0",
-            "Without data": "20.00% of the pixels",
+            "Without data": "20.00 % of the pixels",
             "Values": "0.19 to 0.6 in the good bands",
         }.items()
     )

@@ -5,7 +5,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from hsreject.cli.console import print_table, progress_on, say
+from hsreject.cli.console import distinct, print_table, progress_on, say
 
 
 def test_without_a_terminal_each_stage_is_logged_once() -> None:
@@ -132,6 +132,12 @@ def test_names_do_not_steer_the_terminal(capsys) -> None:
     print_table(("class", "kept"), [("soil\x1b[2J", "\x9b1m")], title="\x1b]0;title\a")
     say("wrote \x1b[8mmap\u202e.tif")
     assert capsys.readouterr().out.translate({10: None}).isprintable()
+
+
+def test_numbers_have_the_digits_that_tell_them_apart() -> None:
+    assert distinct([0.5, 0.25, 0.5]) == ["0.5000", "0.2500", "0.5000"]
+    assert distinct([0.9999981, 0.9999984, 0.9]) == ["0.9999981", "0.9999984", "0.9000000"]
+    assert distinct([1.0, 1.0 - 1e-12]) == ["1.000000000", "1.000000000"]
 
 
 def test_a_table_shows_names_as_they_are(capsys) -> None:

@@ -194,6 +194,7 @@ def test_parts_are_listed_and_explained(capsys) -> None:
         (["list"], 0, "seed indian_pines mnf smlr vector_tv joint margin coordinates"),
         (["show", "vector_tv"], 0, "weight Isotropic"),
         (["show", "joint"], 0, "[context] n_points"),
+        (["show", "goal"], 0, "max_error"),
         (["show", "vectortv"], 2, "'vector_tv'?"),
     ):
         assert call("config", *arguments) == code
