@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -22,6 +24,15 @@ if TYPE_CHECKING:
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 _HEAP = b"GCOL\1\0\0\0"  # how a heap of texts begins
+_REFERENCE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])  # into a heap
+# Of an attribute: a datatype of variable length (of 16 bytes, the reference, by what its elements
+# are), whose literal bytes come first so that it is found quickly, and the dataspace after it.
+_OF_VARIABLE_LENGTH = re.compile(
+    rb"\0\x10\0\0\0(?<=[\x19\x29\x39\x49]..\0\x10\0\0\0)"
+    rb"(?:[\x10\x20\x30\x40].{11}|[\x11\x21\x31\x41].{19}|[\x13\x17\x23\x27\x33\x37\x43\x47].{7})"
+    rb"(?:\0{4})?(?:\x01(.)([\0-\3])\0{3}..|\x02(.)([\0\1])[\0-\2])",
+    re.DOTALL,
+)
 
 
 def hdf5_layer(dataset: h5py.Dataset, axes: str) -> Layer:
@@ -47,7 +58,7 @@ def open_hdf5(path: Path) -> Iterator[h5py.File]:
     One that leads to other files is refused: an untrusted file could read local files.
     """
     with _opened(path) as file:
-        _check_heaps(path)
+        _check_claims(path)
         elsewhere = file.visititems_links(partial(_leads_elsewhere, file))
         if elsewhere is not None:
             raise FileError(
@@ -62,15 +73,39 @@ def _leads_elsewhere(file: h5py.File, name: str, link: Any) -> str | None:
     entry = file[name] if isinstance(link, h5py.HardLink) else link  # soft: to a member
     is_array = isinstance(entry, h5py.Dataset)
     elsewhere = is_array and (entry.external or entry.is_virtual)
+    if is_array and not elsewhere:
+        _check_texts(entry)
     return name if elsewhere or isinstance(entry, h5py.ExternalLink) else None
 
 
-def _check_heaps(path: Path) -> None:
+def _check_texts(array: h5py.Dataset) -> None:
+    """Raise if an array refers to texts that are longer than the file."""
+    of_file, start = array.id.get_type(), array.id.get_offset()
+    is_text = isinstance(of_file, h5py.h5t.TypeStringID) and of_file.is_variable_str()
+    if start is None or not (is_text or isinstance(of_file, h5py.h5t.TypeVlenID)):
+        return
+    path = existing_path(array.file)
+    with path.open("rb") as stream:
+        stream.seek(start)
+        length = path.stat().st_size
+        raw = stream.read(min(_REFERENCE.itemsize * array.size, length))
+    _check_references(raw, path, length)
+
+
+def _check_references(raw: bytes, path: Path, length: int) -> None:
+    """Raise if a reference claims more than there is: HDF5 would make room for it, unasked."""
+    references = np.frombuffer(raw, _REFERENCE, len(raw) // _REFERENCE.itemsize)
+    if references["length"].max(initial=0) > length:
+        raise FileError(f"{path} is damaged: one of its texts or lists is longer than the file.")
+
+
+def _check_claims(path: Path) -> None:
     """Raise if HDF5 would read a damaged file for ever, or make room for what is not there.
 
-    It does at an entry without a length in a heap, and at a heap that claims to be longer.
+    It does at an entry without a length in a heap, at a heap that claims to be longer than the
+    file, and at an attribute that refers to a text that does.
     """
-    # "HDF5 File Format Specification", III.E; heaps lie near the start
+    # "HDF5 File Format Specification", III.E and IV.A.2; heaps and attributes lie near the start
     with path.open("rb") as stream:
         raw = stream.read(2**18 if isinstance(path, RemotePath) else 2**24)
     length = path.stat().st_size
@@ -87,6 +122,13 @@ def _check_heaps(path: Path) -> None:
                 raise FileError(f"{path} is damaged: an entry of its heap has no length.")
             entry += step
         start = raw.find(_HEAP, start + 1)
+    for match in _OF_VARIABLE_LENGTH.finditer(raw):
+        rank, flags = (group[0] for group in match.groups() if group is not None)
+        start = match.end()
+        sizes = np.frombuffer(raw[start : start + 8 * rank].ljust(8 * rank, b"\0"), "<u8").tolist()
+        start += 8 * rank * (1 + flags % 2)  # with the largest sizes
+        end = start + _REFERENCE.itemsize * math.prod(sizes)
+        _check_references(raw[start:end], path, length)
 
 
 def check_hdf5(path: Path) -> None:

@@ -1,5 +1,6 @@
 """HDF5 files that lead to other files, or that are damaged."""
 
+import re
 from pathlib import Path
 
 import h5py
@@ -90,3 +91,29 @@ def test_a_heap_that_claims_more_than_the_file(tmp_path: Path) -> None:
     path.write_bytes(raw)
     with pytest.raises(HsrejectError, match="heaps is longer"):
         hr.open_dataset(path)
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("userblock", [0, 512])
+def test_no_room_is_made_for_texts_longer_than_their_file(tmp_path, libver, userblock) -> None:
+    path = tmp_path / "a.mat"
+    with h5py.File(path, "w", libver=libver, userblock_size=userblock) as file:
+        file["cube"] = np.ones((3, 4, 5))
+        file["name"] = "ABC"
+        file["names"] = ["ABC", "DEF"]
+        for owner in (file, file["cube"]):
+            owner.attrs["unit"] = "ABC"
+            owner.attrs["units"] = ["ABC", "DEF"]
+            for kind in ("f8", "i4"):
+                lists = np.empty(1, object)
+                lists[0] = np.arange(3, dtype=kind)
+                owner.attrs.create(kind, lists, dtype=h5py.vlen_dtype(kind))
+    assert hr.open_scene(path).size == 60
+    raw = path.read_bytes()
+    heap = (raw.index(b"GCOL") - userblock).to_bytes(8, "little")
+    references = [found.start() for found in re.finditer(b"\x03\0\0\0" + re.escape(heap), raw)]
+    assert len(references) == 13
+    for place in references:
+        path.write_bytes(raw[:place] + b"\xff\xff\xff\xff" + raw[place + 4 :])
+        with pytest.raises(FileError, match="longer than the file"):
+            hr.open_scene(path)
