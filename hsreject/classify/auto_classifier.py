@@ -25,8 +25,8 @@ from hsreject.classify.candidates import (
     Chain,
     chain_of_bands,
     chains_of,
+    diffuse_and_walk,
     held_out_scores,
-    look_around,
     mean_of_trees,
 )
 from hsreject.classify.pool import Pool
@@ -59,7 +59,7 @@ _LEAST = 0.1  # weight of a chain among the chains at t = 0, to be tried any fur
 _SECONDS_PER_PIXEL = 80e-6  # of a map in windows, as measured
 _BYTES_PER_CLASS = 80  # per pixel of a window
 
-_Voices = dict[tuple[str, float | None], "NDArray[np.float32]"]
+_Probabilities = dict[tuple[str, float | None], "NDArray[np.float32]"]
 """By chain and time the probabilities (category, y, x) of an expert; without a time of walkers."""
 
 
@@ -239,12 +239,12 @@ class AutoClassifier(SceneModel):
         Each counts as the pools weigh it; on a scene like the training scene it is .8 to .9.
         """
         self._carry()
-        voices = self._carried_voices(cube.compute())
-        pooled = self._mean(voices, self.carried_pools_)
+        probabilities = self._carried_probabilities(cube.compute())
+        pooled = self._mean(probabilities, self.carried_pools_)
         valid = np.isfinite(pooled).all(axis=0)
         label = pooled[:, valid].argmax(axis=0)
         return sum(
-            weight * float((voices[name, t][:, valid].argmax(axis=0) == label).mean())
+            weight * float((probabilities[name, t][:, valid].argmax(axis=0) == label).mean())
             for name, of_chain in _weights(self.carried_pools_).items()
             for t, weight in of_chain.items()
         )
@@ -287,7 +287,7 @@ class AutoClassifier(SceneModel):
         weights = zip(every.items(), self.screen_.weights_, strict=True)
         chains = {name: chain for (name, chain), weight in weights if weight >= _LEAST}
 
-        look_around(chains, cube, walk=mapped, progress=partial(progress, "candidates"))
+        diffuse_and_walk(chains, cube, walk=mapped, progress=partial(progress, "candidates"))
         with_bands = chains | {BANDS: chain_of_bands(cube, training)}
         self.chains_ = {name: chain.view.steps for name, chain in with_bands.items()}
         self.mean_steps_ = {name: chain.view.mean_step for name, chain in with_bands.items()}
@@ -360,10 +360,11 @@ class AutoClassifier(SceneModel):
 
         def work(window: Window) -> None:
             block, seeds = window.block(cube), training.seeds(window, [fold])
-            voices = self._voices(block, views, expert, pools)
+            probabilities = self._expert_probabilities(block, views, expert, pools)
             for name, of_chain in layers.items():
-                voices[name, None] = walkers(of_chain(block), steps[name], seeds, len(answer))[0]
-            answer[:, *window.inner] = window.trim(self._mean(voices, pools))
+                ends = walkers(of_chain(block), steps[name], seeds, len(answer))
+                probabilities[name, None] = ends[0]
+            answer[:, *window.inner] = window.trim(self._mean(probabilities, pools))
 
         with one_blas_thread():
             steps = dict(zip(layers, mean_steps(cube, list(layers.values())), strict=True))
@@ -381,28 +382,28 @@ class AutoClassifier(SceneModel):
 
         def kernel(values: NDArray[Any]) -> NDArray[Any]:
             block = xr.DataArray(values, dims=schema.CUBE_DIMS, coords=bands)
-            return self._mean(self._carried_voices(block), self.carried_pools_)
+            return self._mean(self._carried_probabilities(block), self.carried_pools_)
 
         n_classes = len(self.classes_)
         return on_windows(cube, kernel, halo=self.halo, n_outputs=n_classes, dtype=np.float32)
 
-    def _carried_voices(self, block: xr.DataArray) -> _Voices:
+    def _carried_probabilities(self, block: xr.DataArray) -> _Probabilities:
         views = {name: FittedChain(of, self.mean_steps_[name]) for name, of in self.chains_.items()}
 
         def expert(name: str, t: float) -> Any:
             return self.experts_[f"{name} {t:g}"]
 
-        return self._voices(block, views, expert, self.carried_pools_)
+        return self._expert_probabilities(block, views, expert, self.carried_pools_)
 
-    def _voices(
+    def _expert_probabilities(
         self,
         block: xr.DataArray,
         views: Mapping[str, FittedChain],
         expert: Callable[[str, float], Any],
         pools: Sequence[Pool],
-    ) -> _Voices:
-        """Return what the experts that count in pools say about a block."""
-        # An expert is asked once per pixel, however many candidates of however many pools use it,
+    ) -> _Probabilities:
+        """Predict a block by the experts that have a weight in the pools."""
+        # Each expert predicts a pixel once, however many candidates of however many pools use it,
         # and its features are forgotten before the next chain is looked at.
         return {
             (name, t): _predicted(expert(name, t), seen, len(self.classes_))
@@ -410,12 +411,13 @@ class AutoClassifier(SceneModel):
             for t, seen in views[name].look(block, list(of_chain)).items()
         }
 
-    def _mean(self, voices: _Voices, pools: Sequence[Pool]) -> NDArray[np.float32]:
+    def _mean(self, probabilities: _Probabilities, pools: Sequence[Pool]) -> NDArray[np.float32]:
         """Return the mean of pools (category, y, x) on a block."""
         candidates = sorted({name for pool in pools for name in pool.names_in_use})
 
         def mean(samples: NDArray[Any]) -> NDArray[Any]:
-            parts = dict(zip(voices, np.split(samples, len(voices), axis=1), strict=True))
+            split = np.split(samples, len(probabilities), axis=1)
+            parts = dict(zip(probabilities, split, strict=True))
             scores = {}
             for candidate in candidates:
                 name, profile = candidate.split()
@@ -424,7 +426,7 @@ class AutoClassifier(SceneModel):
                 scores[candidate] = PROFILES[profile].scores(predicted, parts.get((name, None)))
             return np.asarray(sum(pool.combine(scores) for pool in pools) / len(pools))
 
-        stacked = xr.DataArray(np.concatenate(list(voices.values())), dims=schema.CUBE_DIMS)
+        stacked = xr.DataArray(np.concatenate(list(probabilities.values())), dims=schema.CUBE_DIMS)
         n_classes = len(self.classes_)
         return np.asarray(map_pixels(stacked, mean, n_outputs=n_classes, dtype=np.float32))
 
@@ -433,7 +435,7 @@ class _Learned:
     """What was learned of a scene and its training pixels, without the scene."""
 
     def __init__(self, chains: Mapping[str, Chain]) -> None:
-        self.chains = {name: chain.let_go() for name, chain in chains.items()}
+        self.chains = {name: chain.without_scene() for name, chain in chains.items()}
         self.doubtful: NDArray[np.bool_] | None = (
             None  # labels that the pool of the map contradicts
         )

@@ -212,7 +212,7 @@ class Chain:
         """Return the chain that no longer trusts some of the training pixels."""
         return replace(self, training=self.training.without(doubtful), walked=None, experts={})
 
-    def let_go(self) -> Chain:
+    def without_scene(self) -> Chain:
         """Return the chain without the scene."""
         experts = {key: expert for key, expert in self.experts.items() if key[1] != "random"}
         return replace(self, view=replace(self.view, whole=None), walked=None, experts=experts)
@@ -248,7 +248,7 @@ def chain_of_bands(cube: xr.DataArray, training: Training) -> Chain:
     return Chain(bands, training, {0.0: samples_at(bands.transform(cube), *training.places)})
 
 
-def look_around(
+def diffuse_and_walk(
     chains: Mapping[str, Chain], cube: xr.DataArray, *, walk: bool, progress: RowProgress
 ) -> None:
     """Diffuse the features of the training pixels and, with `walk`, let walkers predict them."""

@@ -236,8 +236,8 @@ def _show_summary(summary: MapSummary) -> None:
         hectares = summary.hectares(share.n_kept)
         area = "" if hectares is None else f"{hectares:.1f}"
         if share.level == "class":
-            gone = f"{100 * share.n_rejected / share.n_pixels:.1f} %" if share.n_pixels else ""
-            rows.append((share.name, str(share.n_kept), str(share.n_rejected), gone, area))
+            part = f"{100 * share.n_rejected / share.n_pixels:.1f} %" if share.n_pixels else ""
+            rows.append((share.name, str(share.n_kept), str(share.n_rejected), part, area))
         else:
             rows.append((f"{share.name} (group)", str(share.n_kept), "", "", area))
     headings = ("class", "kept", "rejected", "rejected share", "hectares kept")

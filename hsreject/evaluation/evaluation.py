@@ -180,17 +180,17 @@ class Evaluation(Shown):
 
     def lost_classes(self, rejected: xr.DataArray | None = None) -> tuple[int, ...]:
         """Return the classes of which a rejection, that of the shown point, leaves no pixel."""
-        gone = (self.rejected if rejected is None else rejected).values
+        kept = ~(self.rejected if rejected is None else rejected).values
         on_map, has_data = self.maps["label"].values, self.has_data.values
-        lost = np.setdiff1d(on_map[has_data], on_map[has_data & ~gone])
+        lost = np.setdiff1d(on_map[has_data], on_map[has_data & kept])
         return tuple(value for value in self.classes.values if value in lost)
 
     def untested_classes(self) -> tuple[int, ...]:
         """Return the classes that the map keeps, but none of their reference pixels."""
         kept_samples = ~self.samples.at(self.rejected)
-        gone = np.setdiff1d(self.samples.reference, self.samples.reference[kept_samples])
+        untested = np.setdiff1d(self.samples.reference, self.samples.reference[kept_samples])
         lost = self.lost_classes()
-        return tuple(v for v in self.classes.values if v in gone and v not in lost)
+        return tuple(v for v in self.classes.values if v in untested and v not in lost)
 
     @cached_property
     def confusion(self) -> xr.DataArray:

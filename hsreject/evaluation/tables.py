@@ -100,11 +100,11 @@ def label_areas(label: xr.DataArray, rejected: xr.DataArray, classes: ClassTable
         `kept_pixels` and `rejected_pixels`; where the map has a place, `kept_hectares` and
         `rejected_hectares`. Of the scene, not of the test pixels.
     """
-    areas, gone = Grid.of(label).pixel_areas(), rejected.values
+    areas, kept = Grid.of(label).pixel_areas(), ~rejected.values
     rows = []
     for value in classes.values:
         row: dict[str, float] = {}
-        for name, mask in (("kept", ~gone), ("rejected", gone)):
+        for name, mask in (("kept", kept), ("rejected", ~kept)):
             pixels = (label.values == value) & mask
             row[f"{name}_pixels"] = int(pixels.sum())
             if areas is not None:

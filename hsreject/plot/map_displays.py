@@ -192,8 +192,8 @@ class RejectMapDisplay(PaintedMap):
         check_same_grid(label, rejected, names=("label", "rejected"))
         label, rejected = thinned(label), thinned(rejected)
         table = _table(label, classes)
-        gone = rejected.values.astype(bool) & (label.values != nodata_label(label.dtype))
-        return cls(label.copy(data=np.where(gone, REJECTED, label.values)), table)
+        hidden = rejected.values.astype(bool) & (label.values != nodata_label(label.dtype))
+        return cls(label.copy(data=np.where(hidden, REJECTED, label.values)), table)
 
     @classmethod
     def from_labels(
@@ -268,8 +268,9 @@ class OutcomeMapDisplay(PaintedMap):
         check_same_grid(label, rejected, names=("label", "rejected"))
         label, reference, rejected = thinned(label), thinned(reference), thinned(rejected)
         misclassified = label.values != reference.values
-        gone = rejected.values.astype(bool)
-        codes = (1 + misclassified + 2 * gone).astype(np.int8)  # the places in COUNTS, from 1
+        codes = (1 + misclassified + 2 * rejected.values.astype(bool)).astype(
+            np.int8
+        )  # the places in COUNTS, from 1
         unknown = np.isin(reference.values, [NO_REFERENCE, nodata_label(reference.dtype)])
         codes[unknown] = NO_REFERENCE
         codes[label.values == nodata_label(label.dtype)] = _NODATA

@@ -45,7 +45,7 @@ async function unpackAll(node) {
 
 // ---- Operating points. With a threshold, point k rejects the ranks below k; a system without one has
 // a map for each point, where rank 0 is rejected. an, mn, ar, mr count test pixels: accurate or
-// misclassified, not rejected or rejected; gone counts rejected pixels of the map.
+// misclassified, not rejected or rejected; nRejected counts rejected pixels of the map.
 const planeOf = (s, k) => (s.thresholds ? 0 : k);
 const cutOf = (s, k) => (s.thresholds ? k : 1);
 const thresholdOf = (s, k) => (s.thresholds ? s.thresholds[k] ?? Infinity : NaN);
@@ -60,7 +60,7 @@ function nearest(column, wanted) {
 }
 // The winners are listed with the lowest cost that they win at, the one that rejects least first.
 const cheapest = (s, cost) => (s.n ? s.winners.find(([, lowest]) => cost >= lowest - 1e-12)[0] : 0);
-const pointOf = (s) => (state.by === "cost" ? cheapest(s, state.cost) : nearest(s.gone, state.r * s.pixels));
+const pointOf = (s) => (state.by === "cost" ? cheapest(s, state.cost) : nearest(s.nRejected, state.r * s.pixels));
 // The last point that keeps a pixel.
 const lastKept = (s, i) => (s.thresholds ? s.ranks[0][i]
   : Math.max(0, s.ranks.reduce((count, plane) => count + plane[i], 0) - 1));
@@ -79,7 +79,7 @@ const holds = (label, truth) => label === truth || !!page.below?.[label]?.includ
 const LAYERS = { // what a pixel shows: 0 is nothing, others are places in page.colors
   labels: (s, labels) => labels,
   outcome: (s, labels) => labels.map((label, i) => label && page.test[i] && (holds(label, page.test[i]) ? 1 : 2)),
-  confidence: (s, labels) => labels.map((label, i) => label && 1 + (254 * s.gone[lastKept(s, i)]) / s.pixels),
+  confidence: (s, labels) => labels.map((label, i) => label && 1 + (254 * s.nRejected[lastKept(s, i)]) / s.pixels),
   reference: () => page.reference,
 };
 const sheet = (width, height) => new OffscreenCanvas(width, height).getContext("2d");
@@ -155,7 +155,7 @@ function draw({ canvas, image, hatched }) {
 // ---- Numbers
 function showNumbers({ system: s, k, area }, place) {
   const [low, high] = intervalAt(s, k), errors = s.mn[k] + s.mr[k];
-  fill($(`numbers${place}`), { kept: 1 - s.gone[k] / s.pixels, accuracy: accuracy(s, k), low, high, refused: refused(s, k),
+  fill($(`numbers${place}`), { kept: 1 - s.nRejected[k] / s.pixels, accuracy: accuracy(s, k), low, high, refused: refused(s, k),
     before: (s.an[k] + s.ar[k]) / s.n, caught: s.mr[k] / errors, errors: errors.toLocaleString("en"), threshold: String(thresholdOf(s, k)),
     hectares: hectares(area.reduce((sum, one) => sum + one)) });
   $(`now${place}`).innerHTML = s.an[k] + s.mn[k] === 0 ? "" : // nothing but numbers
@@ -170,7 +170,7 @@ const yOf = (share) => BOX.bottom - within(0, (share - BOX.floor) / (1 - BOX.flo
 function drawCurves() {
   const points = systems.map((s) => {
     const rejected = s.ar.map((count, k) => count + s.mr[k]), places = Array.from({ length: 241 }, (_, i) => (i / 240) * s.n);
-    const drawn = s.thresholds ? [...new Set(places.map((place) => nearest(rejected, place)))] : [...s.gone.keys()];
+    const drawn = s.thresholds ? [...new Set(places.map((place) => nearest(rejected, place)))] : [...s.nRejected.keys()];
     return drawn.filter((k) => s.an[k] + s.mn[k] > 0);
   });
   const lowest = Math.min(1, ...systems.flatMap((s, i) => points[i].filter((k) => refused(s, k) < 0.9).map((k) => accuracy(s, k))));
@@ -230,7 +230,7 @@ function showPixel() {
     const plane = planeOf(s, k), label = s.labels[plane][i], last = lastKept(s, i);
     const sure = s.thresholds ? `confidence ${+s.thresholds[last].toPrecision(4)}, ` : "";
     fill($("pixel"), { [`label${n}`]: label ? `${named(label)}, ${s.ranks[plane][i] < cutOf(s, k) ? "rejected" : "kept"}` : "no data",
-      [`sure${n}`]: label ? `${sure}kept until ${percent(s.gone[last] / s.pixels)} of the scene is rejected` : "" });
+      [`sure${n}`]: label ? `${sure}kept until ${percent(s.nRejected[last] / s.pixels)} of the scene is rejected` : "" });
   });
 }
 
@@ -250,10 +250,10 @@ function update() {
   });
   for (const node of document.querySelectorAll("[data-system]")) node.dataset.place = places.indexOf(+node.dataset.system);
   const { system: s, k } = views[0], best = cheapest(s, state.cost);
-  if (state.by === "cost") form.elements.r.value = s.gone[k] / s.pixels;
+  if (state.by === "cost") form.elements.r.value = s.nRejected[k] / s.pixels;
   const below = s.thresholds ? `confidence below ${thresholdOf(s, k).toPrecision(4)}` : `point ${k + 1} of ${s.points}`;
-  fill(document, { share: s.gone[k] / s.pixels, below, right: accuracy(s, k), cost: state.cost.toFixed(2),
-    best: s.gone[best] / s.pixels, least: costAt(s, best), here: costAt(s, k) });
+  fill(document, { share: s.nRejected[k] / s.pixels, below, right: accuracy(s, k), cost: state.cost.toFixed(2),
+    best: s.nRejected[best] / s.pixels, least: costAt(s, best), here: costAt(s, k) });
   showPixel();
   if (page.ground) showScale(views[0].canvas);
   const told = Object.entries(state).filter(([name, value]) => value !== opened[name])
@@ -312,16 +312,16 @@ for (const { canvas } of views) {
 $("curve").onpointerdown = $("curve").onpointermove = (event) => {
   const { system: s } = views[0], box = $("curve").getBoundingClientRect(), { left, right, width } = BOX;
   const share = (((event.clientX - box.left) / box.width) * width - left) / (right - left);
-  if (event.buttons) set({ by: "r", r: s.gone[nearest(s.ar.map((count, k) => count + s.mr[k]), share * s.n)] / s.pixels });
+  if (event.buttons) set({ by: "r", r: s.nRejected[nearest(s.ar.map((count, k) => count + s.mr[k]), share * s.n)] / s.pixels });
 };
 const download = (name, blob) => Object.assign($("link"), { download: name, href: URL.createObjectURL(blob) }).click();
 const downloadMap = ({ canvas, system }) => canvas.toBlob((blob) => download(`${system.name}.png`, blob));
 
 function downloadPoints() {
-  const columns = (s, k) => ({ system: `"${s.name.replaceAll('"', '""')}"`, threshold: thresholdOf(s, k), rejected_share_of_map: s.gone[k] / s.pixels,
+  const columns = (s, k) => ({ system: `"${s.name.replaceAll('"', '""')}"`, threshold: thresholdOf(s, k), rejected_share_of_map: s.nRejected[k] / s.pixels,
     rejected_fraction: refused(s, k), nonrejected_accuracy: accuracy(s, k), classification_quality: (s.an[k] + s.mr[k]) / s.n,
     accurate_kept: s.an[k], misclassified_kept: s.mn[k], accurate_rejected: s.ar[k], misclassified_rejected: s.mr[k] });
-  const rows = shown().flatMap(({ system: s }) => Array.from(s.gone, (_, k) => Object.values(columns(s, k)).join()));
+  const rows = shown().flatMap(({ system: s }) => Array.from(s.nRejected, (_, k) => Object.values(columns(s, k)).join()));
   download("operating_points.csv", new Blob([[Object.keys(columns(systems[0], 0)).join(), ...rows, ""].join("\n")]));
 }
 

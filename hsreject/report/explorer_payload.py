@@ -108,9 +108,9 @@ def level_planes(maps: xr.Dataset) -> xr.Dataset:
     planes, rejected = [], []
     for threshold in sorted({*places, stated}):
         answer = ranking.answers(threshold)
-        gone = answer.values == REJECTED
-        planes.append(answer.copy(data=np.where(gone, coarsest, answer.values)))
-        rejected.append(answer.copy(data=gone).drop_attrs())
+        is_rejected = answer.values == REJECTED
+        planes.append(answer.copy(data=np.where(is_rejected, coarsest, answer.values)))
+        rejected.append(answer.copy(data=is_rejected).drop_attrs())
     return xr.Dataset(
         {
             "label": xr.concat(planes, dim=OPERATING_POINT, combine_attrs="override"),
@@ -262,9 +262,9 @@ def _system(
     shown_data, levels = stack.has_data[shown], None
     if stack.confidence is None:
         keep: Any = ~np.asarray(stack.rejected)
-        gone = (~keep[shown] & shown_data).sum(axis=(1, 2))
-        order = np.argsort(gone, kind="stable")
-        codes, keep, gone = codes[order], keep[order], gone[order]
+        n_rejected = (~keep[shown] & shown_data).sum(axis=(1, 2))
+        order = np.argsort(n_rejected, kind="stable")
+        codes, keep, n_rejected = codes[order], keep[order], n_rejected[order]
         ranks, sample_ranks = keep[shown], keep[:, used]
     else:
         confidence = stack.confidence
@@ -276,7 +276,7 @@ def _system(
             np.searchsorted(levels, values, side="right")[np.newaxis] - 1
             for values in (np.where(shown_data, of_map, levels[0]), of_samples)
         )
-        gone = _below(ranks[0][shown_data], levels.size)
+        n_rejected = _below(ranks[0][shown_data], levels.size)
     decision, reference = codes[:, used], truth[used]
     right = relation[decision, reference]
     clusters = _clusters(used, group, right)
@@ -285,9 +285,9 @@ def _system(
     nth = slice(None, None, -(-reference.size // _MOST_SAMPLES) or 1)
     blocks = clusters[0].block[nth] if clusters else np.zeros(0, dtype=np.intp)
     return {
-        "points": gone.size,
+        "points": n_rejected.size,
         "pixels": n_pixels,
-        "gone": _as_steps(gone),
+        "nRejected": _as_steps(n_rejected),
         **{n: _as_steps(c) for n, c in zip(("an", "mn", "ar", "mr"), counts, strict=True)},
         "squares": _as_steps(squares, np.float64),
         "correlation": [one.correlation for one in clusters],
@@ -302,7 +302,7 @@ def _system(
         "sampleRanks": _as_planes(sample_ranks[:, nth].astype(np.uint16)),
         "certified": None
         if certified is None or levels is None
-        else gone[np.searchsorted(levels, certified)] / n_pixels,
+        else n_rejected[np.searchsorted(levels, certified)] / n_pixels,
         "winners": _winners(counts, by_threshold=levels is not None) if reference.size else [],
     }
 

@@ -59,8 +59,8 @@ class Pictures:
         times = max(1, _WIDTH_OF_MAP // max(pixels.shape[:2]))
         dots = pixels.repeat(times, axis=0).repeat(times, axis=1)
         if rejected is not None:
-            gone = thinned(rejected).values.astype(bool)
-            rows, columns = np.nonzero(gone.repeat(times, axis=0).repeat(times, axis=1))
+            faded = thinned(rejected).values.astype(bool)
+            rows, columns = np.nonzero(faded.repeat(times, axis=0).repeat(times, axis=1))
             dots[rows, columns, :3] = 255 - (255 - dots[rows, columns, :3]) // 4
             on_line = (rows + columns) % _HATCH < 2
             dots[rows[on_line], columns[on_line], :3] = _INK

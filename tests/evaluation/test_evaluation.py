@@ -64,8 +64,8 @@ def test_points_by_hand() -> None:
 def test_maps_and_matrix_show_the_point_that_was_asked_for(options: dict, shown: str) -> None:
     result = hr.evaluate(REFERENCE, LABEL, CONFIDENCE, **options)
     assert result.shown.name == shown
-    gone = int(result.confusion.sel(decision=0).sum())
-    assert gone == result.shown.point.rejected
+    n_rejected = int(result.confusion.sel(decision=0).sum())
+    assert n_rejected == result.shown.point.rejected
     assert int(result.confusion.sum()) == 8
     at_samples = result.samples.at(result.rejected)
     assert at_samples.sum() == result.shown.point.rejected

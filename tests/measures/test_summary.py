@@ -88,9 +88,9 @@ def test_accuracy_at_a_fraction(samples: list[tuple[float, bool]], wanted: Fract
     left, accurate = wanted * len(samples), Fraction(0)
     for _, tie in groupby(sorted(samples), key=lambda sample: sample[0]):
         tied = list(tie)
-        gone = min(left, Fraction(len(tied)))
-        left -= gone
-        accurate += (1 - gone / len(tied)) * sum(correct for _, correct in tied)
+        rejected = min(left, Fraction(len(tied)))
+        left -= rejected
+        accurate += (1 - rejected / len(tied)) * sum(correct for _, correct in tied)
     expected = accurate / (len(samples) * (1 - wanted))
     assert found.item() == pytest.approx(float(expected), rel=1e-12, abs=1e-14)
 

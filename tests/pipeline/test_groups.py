@@ -108,9 +108,10 @@ def test_the_explorer_counts_truth_below_the_answer(finished) -> None:
     assert payload["classes"][5:] == ["ab", "abc"]
     assert payload["below"] == {"6": [1, 2, 6], "7": [1, 2, 3, 7]}
     system = payload["systems"][0]
-    gone, right, wrong = (unpacked(system[name]) for name in ("gone", "an", "mn"))
+    n_rejected, right, wrong = (unpacked(system[name]) for name in ("nRejected", "an", "mn"))
     delivered = result["delivered"]
-    at = np.abs(gone / system["pixels"] - float(delivered["rejected_share_of_scene"])).argmin()
+    share = float(delivered["rejected_share_of_scene"])
+    at = np.abs(n_rejected / system["pixels"] - share).argmin()
     accuracy = right[at] / (right[at] + wrong[at])
     assert accuracy == pytest.approx(float(delivered["nonrejected_accuracy"]))
 

@@ -105,10 +105,11 @@ def test_each_rejector_rejects_what_was_asked_and_never_nodata(finished) -> None
     assert not (result["rejected"].values & nodata).any()
     np.testing.assert_array_equal(labels.values == REJECTED, result["rejected"].values)
     for name in ("pixelwise", "sequential"):
-        gone, unknown = (result[part].sel(rejector=name).values for part in ("rejected", "unknown"))
-        assert gone[unknown].all()  # beside the share that was asked for
+        maps = result[["rejected", "unknown"]].sel(rejector=name)
+        rejected, unknown = maps["rejected"].values, maps["unknown"].values
+        assert rejected[unknown].all()  # beside the share that was asked for
         n_pixels = (~nodata[0] & ~unknown).sum()
-        assert gone[~unknown].sum() / n_pixels == pytest.approx(0.2, abs=1.5 / n_pixels)
+        assert rejected[~unknown].sum() / n_pixels == pytest.approx(0.2, abs=1.5 / n_pixels)
 
 
 def test_the_summary_agrees_with_the_maps(finished) -> None:

@@ -81,7 +81,7 @@ def test_accuracy_and_cost_by_trying_every_threshold() -> None:
         assert maps.rejected.values[used].mean() == smallest
     for cost in (0.0, 0.1, 0.3, 0.6, 1.0):
         maps = rejector.reject(SMALL.probability, rejection_cost=cost, calibration=calibration)
-        gone = maps.rejected.values[used]
-        found = np.mean(~correct & ~gone) + cost * gone.mean()
+        rejected = maps.rejected.values[used]
+        found = np.mean(~correct & ~rejected) + cost * rejected.mean()
         every = [errors / correct.size + cost * fraction for fraction, _, errors in table]
         assert found == pytest.approx(min([*every, cost]), abs=1e-12)

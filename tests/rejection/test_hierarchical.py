@@ -107,14 +107,16 @@ def test_the_sweep_is_that_of_all_thresholds_one_by_one(decimals) -> None:
         row = points.isel(operating_point=point)
         answers = names_at(probability, threshold=theta)
         kept = [(t, a) for t, a in zip(truth, answers, strict=True) if a != "rejected"]
-        gone = [(t, c) for t, c, a in zip(truth, coarsest, answers, strict=True) if a == "rejected"]
+        rejected = [
+            (t, c) for t, c, a in zip(truth, coarsest, answers, strict=True) if a == "rejected"
+        ]
         right = [t in MEMBERS[a] for t, a in kept]
-        would = [t in MEMBERS[c] for t, c in gone]
+        would = [t in MEMBERS[c] for t, c in rejected]
         expected = hr.OperatingPoint(
             sum(right), len(right) - sum(right), sum(would), len(would) - sum(would)
         )
         assert hr.OperatingPoint.from_curve(row) == expected
-        assert row.rejected_fraction == len(gone) / 80
+        assert row.rejected_fraction == len(rejected) / 80
         np.testing.assert_allclose(row.overall_accuracy, expected.overall_accuracy)
         bits = [math.log2(6 / len(MEMBERS[a])) for _, a in kept]
         groups = [r and len(MEMBERS[a]) > 1 for r, (_, a) in zip(right, kept, strict=True)]
@@ -227,7 +229,7 @@ def test_the_hidden_field_is_looked_at_where_there_is_a_context() -> None:
     mixed = (hidden + 1e-3 * probability) / (1 + 1e-3)
     mixed.attrs = probability.attrs
     found, expected = inside.rank(maps), REJECTOR.rank(mixed)
-    np.testing.assert_allclose(found.confidence, expected.level_confidence, atol=1e-12)
+    np.testing.assert_allclose(found.confidence, expected.confidence, atol=1e-12)
     xr.testing.assert_equal(found.label, expected.label)
     plain = REJECTOR.rank(maps)
     xr.testing.assert_equal(plain.label, REJECTOR.rank(probability).label)

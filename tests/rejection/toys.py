@@ -60,12 +60,12 @@ def toy_rankings() -> Iterator[tuple[str, xr.Dataset, xr.DataArray]]:
     yield "all equal", ranking(label, np.where(missing, np.nan, 0.5).astype(np.float32)), known
     planes = [np.where(rank < 12 * k, truth, label).astype(np.uint8) for k in range(5)]
     planes = [np.where(missing, 255, plane).astype(np.uint8) for plane in planes]
-    gone = [(rank < 14 * k) & ~missing for k in range(5)]
+    rejected = [(rank < 14 * k) & ~missing for k in range(5)]
     stack = xr.Dataset(
         {
             "label": xr.concat([as_map(p, **table) for p in planes], schema.OPERATING_POINT),
             "confidence": xr.concat([as_map(confidence)] * 5, schema.OPERATING_POINT),
-            "rejected": xr.concat([as_map(g) for g in gone], schema.OPERATING_POINT),
+            "rejected": xr.concat([as_map(g) for g in rejected], schema.OPERATING_POINT),
         }
     )
     yield "stack", stack, known

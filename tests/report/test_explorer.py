@@ -110,7 +110,8 @@ def test_every_operating_point_of_the_curve_is_there_exactly(tmp_path) -> None:
         np.testing.assert_array_equal(unpacked(system[short])[place], curve[name].values)
     sure = maps.confidence.values[~np.isnan(maps.confidence.values)]
     assert system["pixels"] == sure.size
-    np.testing.assert_array_equal(unpacked(system["gone"]), [(sure < t).sum() for t in thresholds])
+    n_rejected = [(sure < t).sum() for t in thresholds]
+    np.testing.assert_array_equal(unpacked(system["nRejected"]), n_rejected)
 
 
 def test_winners_are_the_cheapest_operating_points(tmp_path) -> None:
@@ -142,7 +143,7 @@ def test_maps_of_each_operating_point_are_carried_as_they_are(tmp_path) -> None:
         unpacked(system["labels"]).reshape(label.shape), np.where(has_data, label[order], 0)
     )
     np.testing.assert_array_equal(
-        unpacked(system["gone"]), (rejected & has_data)[order].sum((1, 2))
+        unpacked(system["nRejected"]), (rejected & has_data)[order].sum((1, 2))
     )
     used = has_data & (reference > 0)
     right = (label[order] == reference) & used & ~rejected[order]
@@ -347,8 +348,9 @@ def at_share(maps: xr.Dataset, share: float) -> float:
     """Return the threshold whose share of the map is nearest to the wanted one, by hand."""
     sure = np.sort(maps.confidence.values[~np.isnan(maps.confidence.values)])
     thresholds = [*np.unique(sure).tolist(), np.inf]
-    gone = np.searchsorted(sure, thresholds)
-    return thresholds[int(np.argmin(np.abs(gone - share * sure.size)))]  # halfway: rejects less
+    n_rejected = np.searchsorted(sure, thresholds)
+    nearest = np.argmin(np.abs(n_rejected - share * sure.size))  # halfway: rejects less
+    return thresholds[int(nearest)]
 
 
 def cell(browser: Browser, code: int, name: str) -> str:

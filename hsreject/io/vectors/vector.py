@@ -323,12 +323,16 @@ def burn(
     lost = np.setdiff1d(np.arange(len(numbers)), np.delete(near, hidden))
     if lost.size:
         listed = [f"{features.rows[one]} of class {features.classes[one]}" for one in lost[:5]]
-        gone = sorted(set(features.classes) - set(np.delete(features.classes, lost)))
+        without_pixels = sorted(set(features.classes) - set(np.delete(features.classes, lost)))
         loss = (
             f"{lost.size} of {len(numbers)} features of {path.name} give no pixel, because they "
             "lie off the scene or between pixel centres: number "
             f"{', '.join(listed)}{', ...' if lost.size > 5 else ''}."
-            + (f" Nothing is left of class {', '.join(map(str, gone))}." if gone else "")
+            + (
+                f" Nothing is left of class {', '.join(map(str, without_pixels))}."
+                if without_pixels
+                else ""
+            )
         )
         warnings.warn(loss, LostFeatureWarning, stacklevel=4)
         notes += (loss,)
