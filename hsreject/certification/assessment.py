@@ -14,7 +14,7 @@ from scipy.special import betaincinv
 from hsreject.certification.frame import NODATA, labels_of
 from hsreject.certification.sample import CANNOT_TELL, SEQUENTIAL, STRATIFIED, Sample, given_sample
 from hsreject.errors import HsrejectWarning, InputError
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.io.vectors.spreadsheet import write_csv
 from hsreject.measures.confusion import confusion_matrix
 from hsreject.registry import check_number
@@ -266,7 +266,7 @@ def assess(
         )
     points, classes = points.select(used), points.classes
     clear = points.select(points.reference > 0)
-    hectares = Grid.of(on_map).pixel_areas()
+    hectares = PixelGrid.of(on_map).pixel_areas()
     area = np.broadcast_to(1.0 if hectares is None else hectares, on_map.shape)
     figures = _figures(points, on_map, area, kept_only=unknown, delta=1 - confidence_level)
     kept_accuracy, (users, producers, areas) = figures[0], figures[1:].reshape(3, -1, 4)

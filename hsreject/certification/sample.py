@@ -23,7 +23,7 @@ from rasterio.warp import transform as transform_coordinates
 from hsreject.certification.frame import NODATA, labels_of
 from hsreject.errors import FileError, HsrejectWarning, InputError
 from hsreject.files import existing, replacing
-from hsreject.io.grid import Grid, transformed
+from hsreject.io.grid import PixelGrid, transformed
 from hsreject.io.vectors.points import PointTable
 from hsreject.io.vectors.spreadsheet import Table, write_csv
 from hsreject.io.vectors.vector import (
@@ -158,7 +158,7 @@ class Sample:
         How the points were drawn, if that is known.
     classes : ClassTable
         The classes of the map and those that only the reference has.
-    grid : Grid
+    grid : PixelGrid
         Of the map.
 
     See Also
@@ -187,7 +187,7 @@ class Sample:
     stratum_pixels: NDArray[np.int64]
     design: Design | None
     classes: ClassTable
-    grid: Grid
+    grid: PixelGrid
 
     @classmethod
     def on_grid(
@@ -207,7 +207,7 @@ class Sample:
             stratum_pixels=ones * (like.size if design is None else design.n_pixels),
             design=design,
             classes=classes,
-            grid=Grid.of(like),
+            grid=PixelGrid.of(like),
         )
 
     @classmethod
@@ -268,12 +268,12 @@ class Sample:
 
     def on_map(self, on_map: xr.DataArray) -> Sample:
         """Look the labels of a map up at the points, on their grid."""
-        self.check_grid(Grid.of(on_map))
+        self.check_grid(PixelGrid.of(on_map))
         label = on_map.values[self.row, self.column].astype(np.int64)
         classes = _completed(class_table(on_map), self.reference, self.classes)
         return replace(self, label=label, classes=classes)
 
-    def check_grid(self, grid: Grid) -> None:
+    def check_grid(self, grid: PixelGrid) -> None:
         """Raise unless the points lie on this grid."""
         if not grid.fits(self.grid):
             raise InputError(
@@ -479,7 +479,7 @@ def _opened(
 ) -> Sample:
     """Read a sample file on a grid; its numbers of rows count if it was drawn from this map."""
     file = existing(path)
-    table = PointTable(file, Grid.of(like))
+    table = PointTable(file, PixelGrid.of(like))
     designs = {Design.parse(str(text)) for text in table.columns.get("design", ["unknown"])}
     if len(designs) > 1:
         raise InputError(
@@ -567,7 +567,7 @@ def sample_of_scene(
         sample = _opened(sample, like, classes)
     if not isinstance(sample, Sample):
         sample, is_trusted = _sampled_in(sample, like, classes), True
-    sample.check_grid(Grid.of(like))
+    sample.check_grid(PixelGrid.of(like))
     return _checked(sample, assume_random=is_trusted)
 
 

@@ -121,7 +121,7 @@ def _show_certificate(
     certificate: Certificate, of_stack: str, written: str, label: xr.DataArray
 ) -> None:
     """Print what is promised, by which threshold or map of a stack, and of which map."""
-    from hsreject.io.grid import Grid
+    from hsreject.io.grid import PixelGrid
 
     say(certificate.statement)
     if certificate.by_class:
@@ -132,7 +132,7 @@ def _show_certificate(
     say(written)
     if certificate.coverage:
         say(certificate.applies_to)
-        crs = Grid.of(label).crs
+        crs = PixelGrid.of(label).crs
         if crs is not None and crs.is_geographic:
             say(
                 "Pixels count alike, although those of a grid in degrees differ in size: the "

@@ -143,7 +143,7 @@ def polygons_command(
 def _is_map(path: Path, label: xr.DataArray) -> bool:
     """Tell whether a file holds exactly this label map."""
     from hsreject.handover.regions import STRIPS
-    from hsreject.io.grid import Grid
+    from hsreject.io.grid import PixelGrid
     from hsreject.io.maps import open_map
     from hsreject.schema import class_table
 
@@ -154,5 +154,5 @@ def _is_map(path: Path, label: xr.DataArray) -> bool:
     except HsrejectError:
         return False
     tables = class_table(there), class_table(label)
-    alike = there.dtype == label.dtype and Grid.of(there) == Grid.of(label)
+    alike = there.dtype == label.dtype and PixelGrid.of(there) == PixelGrid.of(label)
     return alike and tables[0] == tables[1] and bool((there.variable == label.variable).all())

@@ -10,7 +10,14 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from hsreject.context.problem import Array, Problem
 from hsreject.context.site_kernels import Steps, new_multipliers
-from hsreject.context.solver import Journal, Solver, certify, settle, site_step, site_tolerance
+from hsreject.context.solver import (
+    Journal,
+    Solver,
+    objective_and_bound,
+    settle,
+    site_step,
+    site_tolerance,
+)
 from hsreject.registry import check_number
 from hsreject.threads import Threads
 
@@ -79,7 +86,7 @@ class ADMM(Solver):
             if due:
                 duals = tuple(penalty * multiplier for multiplier in multipliers)
                 settled = settle(terms, site.copy(), threads)
-                if journal.note(*certify(problem, settled, duals, threads)):
+                if journal.note(*objective_and_bound(problem, settled, duals, threads)):
                     return settled
 
 

@@ -14,7 +14,7 @@ from hsreject.context.solver import (
     FIRST_SLOPE,
     Journal,
     Solver,
-    certify,
+    objective_and_bound,
     settle,
     site_step,
     site_tolerance,
@@ -81,7 +81,7 @@ class PreconditionedADMM(Solver):
             iteration.step(steps, threads)
             if due:
                 settle(problem.terms, field, threads)
-                if journal.note(*iteration.certify(threads)):
+                if journal.note(*iteration.objective_and_bound(threads)):
                     return field
 
     def _steps(self, problem: Problem, relaxation: float) -> Steps:
@@ -131,7 +131,7 @@ class Iteration(ABC):
         """Update Z and Y in place."""
 
     @abstractmethod
-    def certify(self, threads: Threads) -> tuple[float, float]:
+    def objective_and_bound(self, threads: Threads) -> tuple[float, float]:
         """Return F(Z) and the lower bound of min F by Y as they are: after relaxation 1."""
 
 
@@ -162,6 +162,6 @@ class GeneralIteration(Iteration):
         for term, dual in terms:
             term.update_dual(dual, self.buffer, **options, threads=threads)
 
-    def certify(self, threads: Threads) -> tuple[float, float]:
+    def objective_and_bound(self, threads: Threads) -> tuple[float, float]:
         """Return F(Z) and the lower bound of min F by Y as they are."""
-        return certify(self.problem, self.field, self.duals, threads)
+        return objective_and_bound(self.problem, self.field, self.duals, threads)

@@ -57,7 +57,7 @@ def site_tolerance(field: Array, step: float) -> float:
     return float(rounding) * (32 + 2 * int(n_classes)) * (1 + step)
 
 
-def certify(
+def objective_and_bound(
     problem: Problem, field: Array, duals: tuple[Array, ...], threads: Threads
 ) -> tuple[float, float]:
     r"""Return the objective F(Z) of a settled field, and a lower bound of min F from duals.

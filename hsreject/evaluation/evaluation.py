@@ -15,7 +15,7 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.errors import HsrejectError, InputError, TrainingPixelsWarning
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.io.labels import open_labels
 from hsreject.io.maps import open_maps
 from hsreject.measures.choosing import cheapest_operating_point, choose_point
@@ -156,9 +156,9 @@ class Evaluation(Shown):
         return 1 - float((self.rejected & self.has_data).sum() / self.has_data.sum())
 
     @cached_property
-    def grid(self) -> Grid:
+    def grid(self) -> PixelGrid:
         """Where the pixels of the maps lie."""
-        return Grid.of(self.maps["label"])
+        return PixelGrid.of(self.maps["label"])
 
     @property
     def answers(self) -> xr.DataArray:

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.evaluation.confidence_classes import CONFIDENCE_CLASSES
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.io.vectors.spreadsheet import write_csv
 from hsreject.measures.choosing import choose_point
 from hsreject.measures.point import OperatingPoint, share
@@ -100,7 +100,7 @@ def label_areas(label: xr.DataArray, rejected: xr.DataArray, classes: ClassTable
         `kept_pixels` and `rejected_pixels`; where the map has a place, `kept_hectares` and
         `rejected_hectares`. Of the scene, not of the test pixels.
     """
-    areas, kept = Grid.of(label).pixel_areas(), ~rejected.values
+    areas, kept = PixelGrid.of(label).pixel_areas(), ~rejected.values
     rows = []
     for value in classes.values:
         row: dict[str, float] = {}

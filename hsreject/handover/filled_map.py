@@ -12,7 +12,7 @@ import xarray as xr
 
 from hsreject.errors import FileError, InputError
 from hsreject.files import existing, reading
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.io.labels import stated_classes
 from hsreject.io.lookup import on_the_map
 from hsreject.io.maps import Raster
@@ -188,7 +188,7 @@ def filled_raster(maps: xr.Dataset) -> Raster:
     values = (da if any(hasattr(band, "dask") for band in stack) else np).stack(stack)
     tags = {"flag": ", ".join(f"{value} {meaning}" for value, meaning in enumerate(FLAGS))}
     names, nodata = tuple(bands), categories.nodata
-    return Raster(values, nodata, names, categories, Grid.of(label), tags, styles)
+    return Raster(values, nodata, names, categories, PixelGrid.of(label), tags, styles)
 
 
 def open_filled_map(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset:

@@ -20,7 +20,7 @@ from hsreject.certification.sample import CHOSEN, Design, Sample
 from hsreject.errors import InputError
 from hsreject.handover.filled_map import NO_DATA, PROBABILITY
 from hsreject.handover.regions import Regions
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_count
 from hsreject.rejection.ranking import REJECTED_FLAG, UNKNOWN_FLAG
@@ -162,7 +162,7 @@ def next_labels(
         stratum_pixels=ones * n_pixels,
         design=Design(CHOSEN, row.size, n_pixels, 0, map_id(doubts.label)),
         classes=classes,
-        grid=Grid.of(doubts.label),
+        grid=PixelGrid.of(doubts.label),
     )
     return NextLabels(points, area, np.array(reasons, dtype=object), regions.in_hectares)
 
@@ -207,7 +207,7 @@ class _Doubts:
             doubt = xr.ones_like(value, dtype=np.float32)
         if exclude is not None:
             doubt = doubt.where(~excluded_pixels(exclude, label))
-        value, doubt = (Grid.of(label).attach(one.drop_attrs()) for one in (value, doubt))
+        value, doubt = (PixelGrid.of(label).attach(one.drop_attrs()) for one in (value, doubt))
         return cls(label, has_data, value, doubt, second, isinstance(maps, xr.Dataset))
 
 

@@ -17,7 +17,7 @@ from hsreject.errors import InputError
 from hsreject.files import replacing
 from hsreject.handover.regions import Regions, sums
 from hsreject.handover.sieve import Area, joined
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.io.vectors.vector import write_layer
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.schema import REJECTED, ZERO_MEANING, as_map
@@ -187,7 +187,7 @@ def polygonize(
     least = np.full(outer.size, np.nan)
     np.fmin.at(least, polygon[inside], regions.least_confidence[inside])
     values = regions.value[outer].astype(np.int64)
-    classes, grid = regions.classes(on_map.attrs), Grid.of(on_map)
+    classes, grid = regions.classes(on_map.attrs), PixelGrid.of(on_map)
     name_of = {REJECTED: str(on_map.attrs.get(ZERO_MEANING, "rejected"))}
     name_of |= dict(zip(classes.values, classes.names, strict=True))
     return Polygons(
@@ -207,7 +207,7 @@ def _geometries(
     regions: Regions,
     polygon: NDArray[np.int32],
     n_polygons: int,
-    grid: Grid,
+    grid: PixelGrid,
     progress: ProgressCallback,
 ) -> NDArray[Any]:
     """Return the polygons of numbered regions as shapely has them."""

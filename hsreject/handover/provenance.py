@@ -18,7 +18,7 @@ from hsreject import __version__
 from hsreject.evaluation.confidence_classes import CONFIDENCE_CLASSES
 from hsreject.files import replacing
 from hsreject.handover.filled_map import PERCENT
-from hsreject.io.grid import Grid, quiet_without_place
+from hsreject.io.grid import PixelGrid, quiet_without_place
 from hsreject.rejection.ranking import FLAGS
 from hsreject.schema import CONFIDENCE_CLASS, NO_REFERENCE_MEANING, class_table
 from hsreject.schema.class_tree import ClassTree
@@ -95,7 +95,7 @@ def write_map_item(
         The asset names and the paths of the files, relative to the folder; missing ones are left
         out.
     """
-    grid = Grid.of(label)
+    grid = PixelGrid.of(label)
     classes = ClassTree.from_attrs(label.attrs) or class_table(label)
     assets: dict[str, dict[str, Any]] = {}
     for name, path in files.items():

@@ -19,7 +19,7 @@ from hsreject import schema
 from hsreject.certification.frame import NODATA
 from hsreject.compilation import compiled
 from hsreject.errors import InputError
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.schema import REJECTED, X, Y, as_map, check_label_type, check_same_grid
 from hsreject.schema.classes import ClassTable
@@ -60,7 +60,7 @@ class Regions:
         confidences = None if confidence is None else as_map(confidence, name="confidence")
         if confidences is not None:
             check_same_grid(on_map, confidences, names=("label", "confidence"))
-        hectares = Grid.of(on_map).pixel_areas()
+        hectares = PixelGrid.of(on_map).pixel_areas()
         pixel_area = np.ones((1, 1)) if hectares is None else hectares
         missing, n_rows, strips = schema.nodata_values(on_map), on_map.sizes[Y], []
         for start in range(0, n_rows, ROWS):

@@ -14,7 +14,7 @@ from hsreject import schema
 from hsreject.errors import FileError
 from hsreject.files import reading
 from hsreject.io.arrays.bare_arrays import stored_arrays
-from hsreject.io.grid import Grid, crs_name
+from hsreject.io.grid import PixelGrid, crs_name
 from hsreject.io.labels import open_labels, stated_classes
 from hsreject.io.lookup import LookupTable
 from hsreject.io.maps import open_map
@@ -241,7 +241,7 @@ def _common(array: xr.DataArray, holds: str) -> list[tuple[str, str]]:
 
 
 def _place(array: xr.DataArray) -> list[tuple[str, str]]:
-    table, grid = LookupTable.of(array), Grid.of(array)
+    table, grid = LookupTable.of(array), PixelGrid.of(array)
     if table is not None:
         return [("Reference system", f"sensor geometry; maps are written with {table.grid}")]
     if not grid.georeferenced:

@@ -41,7 +41,7 @@ _ROTATED_X, _ROTATED_Y = "xc", "yc"
 
 
 @dataclass(frozen=True)
-class Grid:
+class PixelGrid:
     """Where the pixels of a map lie."""
 
     height: int
@@ -50,7 +50,7 @@ class Grid:
     crs: CRS | None = None  # coordinate reference system, if known
 
     @classmethod
-    def of(cls, array: xr.DataArray) -> Grid:
+    def of(cls, array: xr.DataArray) -> PixelGrid:
         """Return the grid of an array with the dims y and x; the identity if it says nothing.
 
         The transform of the file is used to the last bit as long as the coordinates agree with
@@ -72,7 +72,7 @@ class Grid:
                 )
         return cls(height, width, transform, array.rio.crs)
 
-    def stated(self, transform: Affine | Sequence[float] | None, crs: Any) -> Grid:
+    def stated(self, transform: Affine | Sequence[float] | None, crs: Any) -> PixelGrid:
         """Return this grid with the transform and the reference system that a caller gave."""
         try:
             corner = self.transform if transform is None else Affine(*map(float, transform[:6]))
@@ -185,7 +185,7 @@ class Grid:
             _ROTATED_Y: (f + e * down + d * across).transpose(*MAP_DIMS),
         }
 
-    def same_as(self, other: Grid) -> bool:
+    def same_as(self, other: PixelGrid) -> bool:
         """Tell whether two grids have the same pixels."""
         if (self.height, self.width) != (other.height, other.width):
             return False
@@ -195,20 +195,20 @@ class Grid:
         apart = max(c + a * self.width + b * self.height, f + d * self.width + e * self.height)
         return bool(apart <= _TOLERANCE * np.sqrt(abs(self.transform.determinant)))
 
-    def fits(self, other: Grid) -> bool:
+    def fits(self, other: PixelGrid) -> bool:
         """Tell whether pixels correspond: the same ones, or as many where a grid has no place."""
         if self.georeferenced and other.georeferenced:
             return self.same_as(other)
         return (self.height, self.width) == (other.height, other.width)
 
-    def window(self, rows: slice, columns: slice) -> Grid:
+    def window(self, rows: slice, columns: slice) -> PixelGrid:
         """Return the grid of some rows and columns."""
         corner = transformed(self.transform, (columns.start, rows.start))
         a, b, _, d, e, _ = self.transform[:6]
         transform = Affine(a, b, corner[0], d, e, corner[1])
-        return Grid(rows.stop - rows.start, columns.stop - columns.start, transform, self.crs)
+        return PixelGrid(rows.stop - rows.start, columns.stop - columns.start, transform, self.crs)
 
-    def window_around(self, other: Grid) -> tuple[slice, slice]:
+    def window_around(self, other: PixelGrid) -> tuple[slice, slice]:
         """Return the rows and columns that another grid may lie on, some more on each side.
 
         Both have a place; one without a reference system has that of the other. All rows and
@@ -318,7 +318,7 @@ def quiet_without_place() -> Iterator[None]:
         yield
 
 
-def grid_of_file(dataset: Any, path: Path) -> Grid:
+def grid_of_file(dataset: Any, path: Path) -> PixelGrid:
     """Return the grid of an open raster, without the negative zeros that GDAL makes for ENVI."""
     transform = Affine(*(number + 0.0 for number in dataset.transform[:6]))
     if not (transform.determinant and np.isfinite(transform[:6]).all()):
@@ -329,4 +329,4 @@ def grid_of_file(dataset: Any, path: Path) -> Grid:
     # a local system has a name, but no other can be brought into it
     local = dataset.crs is not None and dataset.crs.to_wkt().startswith("LOCAL_CS")
     crs = None if local else dataset.crs
-    return Grid(dataset.height, dataset.width, transform, crs)
+    return PixelGrid(dataset.height, dataset.width, transform, crs)

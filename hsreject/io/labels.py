@@ -20,7 +20,7 @@ from hsreject.errors import FileError, InputError
 from hsreject.files import reading
 from hsreject.io.arrays.bare_arrays import choose_array, stored_arrays
 from hsreject.io.arrays.stored_pixels import check_claim
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.io.lookup import LookupTable
 from hsreject.io.rasters.raster import (
     RasterInfo,
@@ -115,7 +115,7 @@ def open_labels(
     file = existing_scene(path)
     named = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), start=1))
     lookup = None if like is None else LookupTable.of(like)
-    target = None if like is None else Grid.of(like) if lookup is None else lookup.grid
+    target = None if like is None else PixelGrid.of(like) if lookup is None else lookup.grid
     with reading(file):
         kind = file_kind(file)
         if kind is Kind.VECTOR:
@@ -131,7 +131,7 @@ def open_labels(
         values = schema.reference_values(values, fill=schema.nodata_label(values.dtype))
         notes = [*stored.notes]
         if lookup is not None and not grid.georeferenced:  # rows and columns are the sensor's
-            lookup, target = None, Grid.of(like)  # type: ignore[arg-type]
+            lookup, target = None, PixelGrid.of(like)  # type: ignore[arg-type]
         if target is not None:
             whole = stored.whole or grid
             values, more = _on_grid(values, grid, target, how=align, path=file, whole=whole)
@@ -176,15 +176,15 @@ class _StoredLabels(NamedTuple):
     """Labels as they are in the file, before they are checked."""
 
     values: NDArray[Any]
-    grid: Grid
+    grid: PixelGrid
     attrs: dict[str, Any]
     classes: StatedClasses
     notes: Sequence[str]
     polygons: NDArray[np.int32] | None = None  # of features: the number of each pixel's, 0 for none
-    whole: Grid | None = None  # of the file, where only the part around the scene was read
+    whole: PixelGrid | None = None  # of the file, where only the part around the scene was read
 
 
-def _read_raster(path: Path, target: Grid | None) -> _StoredLabels:
+def _read_raster(path: Path, target: PixelGrid | None) -> _StoredLabels:
     """Return the labels in a raster: of one that is larger than the scene, the part around it."""
     info = raster_info(path)
     if info.n_bands != 1:
@@ -217,13 +217,17 @@ def _read_array(path: Path, variable: str | None) -> _StoredLabels:
     only = f"The labels are '{array.name}', the only array that could be."
     notes = [only] if variable is None and len(arrays) > 1 else []
     height, width = array.stored_shape
-    grid = Grid(height, width, Affine.identity())
+    grid = PixelGrid(height, width, Affine.identity())
     attrs = {"format": array.format, "type_in_file": str(array.dtype)}
     return _StoredLabels(array.whole(), grid, attrs, StatedClasses(), notes)
 
 
 def _read_features(
-    path: Path, grid: Grid | None, attribute: str | None, layer: str | None, names: dict[int, str]
+    path: Path,
+    grid: PixelGrid | None,
+    attribute: str | None,
+    layer: str | None,
+    names: dict[int, str],
 ) -> _StoredLabels:
     from hsreject.io.vectors.vector import burn, number_classes, read_features  # noqa: PLC0415  (slow)
 
@@ -266,7 +270,13 @@ def _ask_about_odd_values(stored: _StoredLabels, names: Mapping[int, str], path:
 
 
 def _on_grid(
-    values: NDArray[Any], grid: Grid, target: Grid, *, how: str, path: Path, whole: Grid
+    values: NDArray[Any],
+    grid: PixelGrid,
+    target: PixelGrid,
+    *,
+    how: str,
+    path: Path,
+    whole: PixelGrid,
 ) -> tuple[NDArray[Any], list[str]]:
     """Return labels on the grid of a scene, no reference outside of them, and notes."""
     notes = []

@@ -22,7 +22,7 @@ from rasterio.warp import transform as transform_coordinates
 from hsreject import schema
 from hsreject.errors import FileError, shown
 from hsreject.io.arrays.hdf5 import open_hdf5
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.io.remote import RemotePath, as_path, existing_scene
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _LARGEST_MAP = 20  # times the pixels of the sensor
 class Located(NamedTuple):
     """A place, None where the file does not state it, and notes about it."""
 
-    place: Grid | LookupTable | None
+    place: PixelGrid | LookupTable | None
     notes: tuple[str, ...] = ()
 
 
@@ -58,7 +58,7 @@ class LookupTable:
     # (y, x); "filled table", where a negative number points at a pixel, too, and fills a gap; or
     # "swath", latitude and longitude of the pixels of the sensor (y, x)
     kind: str
-    grid: Grid  # the map
+    grid: PixelGrid  # the map
     rows: NDArray[np.integer]  # which rows and columns of the sensor an image shows, from 0
     columns: NDArray[np.integer]
 
@@ -74,7 +74,7 @@ class LookupTable:
             path = _ADDRESSES.get(path) or as_path(path)
             crs = CRS.from_wkt(stated["crs"]) if stated["crs"] else None
             height, width = stated["shape"]
-            grid = Grid(height, width, Affine.from_gdal(*stated["transform"]), crs)
+            grid = PixelGrid(height, width, Affine.from_gdal(*stated["transform"]), crs)
         except (KeyError, TypeError, ValueError) as error:
             raise FileError(
                 "The image is in sensor geometry, and another version of hsreject noted where its "
@@ -163,7 +163,7 @@ def located_table(
             f"{layer.path}: the lookup table must have two axes (rows of the sensor: {rows.shape}, "
             f"columns: {columns.shape}). The file is damaged: download it again."
         )
-    if not isinstance(grid.place, Grid):
+    if not isinstance(grid.place, PixelGrid):
         return grid
     down, across = map(np.arange, layer.shape[1:])
     names = rows.name, columns.name
@@ -215,7 +215,7 @@ def _onto_plane(
     return placed, np.column_stack([across, down]), crs or CRS.from_epsg(4326)
 
 
-def _grid_of_swath(latitude: NDArray[Any], longitude: NDArray[Any]) -> Grid | None:
+def _grid_of_swath(latitude: NDArray[Any], longitude: NDArray[Any]) -> PixelGrid | None:
     """Return the map around the pixels of a swath, its pixels as large as those of the sensor."""
     placed, places, crs = _onto_plane(latitude, longitude, None)
     plane = np.full((*placed.shape, 2), np.nan)
@@ -231,11 +231,11 @@ def _grid_of_swath(latitude: NDArray[Any], longitude: NDArray[Any]) -> Grid | No
     width, height = round((east - west) / size), round((north - south) / size)
     if width * height > _LARGEST_MAP * placed.size:  # a few pixels lie far from all others
         return None
-    return Grid(height, width, Affine(size, 0.0, float(west), 0.0, -size, float(north)), crs)
+    return PixelGrid(height, width, Affine(size, 0.0, float(west), 0.0, -size, float(north)), crs)
 
 
 def _nearest(
-    latitude: NDArray[Any], longitude: NDArray[Any], grid: Grid
+    latitude: NDArray[Any], longitude: NDArray[Any], grid: PixelGrid
 ) -> list[NDArray[np.float64]]:
     """Return row and column, from 1, of the pixel of a swath that is nearest to each of a map.
 

@@ -19,7 +19,7 @@ from hsreject import schema
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_space, existing, free_space, reading, replacing
 from hsreject.io.arrays.bare_arrays import choose_array, stored_arrays
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.io.labels import open_labels, stated_classes
 from hsreject.io.lookup import on_the_map
 from hsreject.io.rasters import geotiff
@@ -108,7 +108,7 @@ def write_map(
     """
     described = _described(schema.as_map_or_field(array, name="the map to write"), classes, nodata)
     if transform is not None or crs is not None:
-        described = Grid.of(described).stated(transform, crs).attach(described)
+        described = PixelGrid.of(described).stated(transform, crs).attach(described)
     write_maps({path: described}, overwrite=overwrite, progress=progress)
     return Path(path)
 
@@ -186,7 +186,7 @@ class Raster:
     nodata: float
     band_names: tuple[str, ...]  # one per band; of fields, the classes
     categories: CategoryTable | None  # what the values of a label map mean
-    grid: Grid
+    grid: PixelGrid
     tags: Mapping[str, str] = field(default_factory=dict)  # of the file
     # how QGIS draws bands beside the first: classes, or a ramp from one value to another
     styles: Mapping[str, CategoryTable | tuple[float, float]] = field(default_factory=dict)
@@ -232,7 +232,7 @@ class Raster:
         bands = array.data if field else array.data[None]
         comment = str(array.attrs.get("comment", ""))
         tags = {"comment": comment} if comment else {}
-        return cls(bands, nodata, names, categories, Grid.of(array), tags)
+        return cls(bands, nodata, names, categories, PixelGrid.of(array), tags)
 
 
 # Maps that were written.
@@ -350,7 +350,7 @@ def open_maps(
     elif reference is not None:
         maps = {"reference": schema.as_map(reference, name="reference"), **maps}
     for name, one in maps.items():
-        grid, target = Grid.of(one), Grid.of(maps["label"])
+        grid, target = PixelGrid.of(one), PixelGrid.of(maps["label"])
         if isinstance(sources[name], str | PathLike) and not grid.fits(target):
             first = sources["label"] if files else "label"
             raise InputError(

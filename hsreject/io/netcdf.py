@@ -19,7 +19,7 @@ from hsreject.errors import FileError, InputError
 from hsreject.files import existing, reading, replacing
 from hsreject.io.arrays.hdf5 import check_hdf5
 from hsreject.io.arrays.stored_pixels import check_claim, unread
-from hsreject.io.grid import Grid, names_system_elsewhere
+from hsreject.io.grid import PixelGrid, names_system_elsewhere
 
 _GRID_MAPPING = "spatial_ref"
 _AS_STORED: dict[str, Any] = {
@@ -134,7 +134,7 @@ def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool 
 def _ready(dataset: xr.Dataset) -> xr.Dataset:
     """Return a dataset as NetCDF can hold it, its variables with their encoding."""
     maps = [one for one in dataset.data_vars.values() if set(schema.MAP_DIMS) <= set(one.dims)]
-    grid = Grid.of(maps[0]) if maps else None
+    grid = PixelGrid.of(maps[0]) if maps else None
     ready = dataset.copy()
     if grid is not None and grid.georeferenced:
         ready = ready.rio.write_transform(grid.transform, grid_mapping_name=_GRID_MAPPING)

@@ -27,7 +27,7 @@ from hsreject.io.arrays.stored_pixels import (
     check_real,
 )
 from hsreject.io.embeddings import TESSERA, check_scaled, may_be_tessera, scales_beside
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.io.rasters import envi
 from hsreject.io.rasters.raster import raster_info, read_raster_scene, trusting_vrt
 from hsreject.io.remote import RemotePath, existing_scene, is_store
@@ -179,7 +179,7 @@ def _stack(cubes: Sequence[xr.DataArray]) -> xr.DataArray:
     first, names = cubes[0], [str(cube.attrs["source"]) for cube in cubes]
     for cube, name in zip(cubes[1:], names[1:], strict=True):
         check_same_grid(first, cube, names=(names[0], name))
-        systems = {str(Grid.of(one).crs) for one in (first, cube)}
+        systems = {str(PixelGrid.of(one).crs) for one in (first, cube)}
         if len(systems) > 1:
             raise InputError(
                 f"{names[0]} and {name} lie in different reference systems ({', '.join(systems)}). "

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hsreject.io.grid import Grid
+    from hsreject.io.grid import PixelGrid
     from hsreject.io.lookup import LookupTable
 
 
@@ -30,7 +30,7 @@ class StoredScene:
     bands: BandInfo = field(default_factory=BandInfo)
     used: NDArray[np.bool_] | None = None  # False for bands that hold nothing: left out
     product: str = ""  # what people call it; bands of a product are sorted by wavelength
-    place: Grid | LookupTable | None = None
+    place: PixelGrid | LookupTable | None = None
     attrs: Mapping[str, Any] = field(default_factory=dict)  # of the cube, beside the usual ones
     notes: tuple[str, ...] = ()  # what the file does not say and was decided, in sentences
     warnings: tuple[str, ...] = ()  # what makes the values wrong if nobody acts

@@ -9,7 +9,7 @@ import xarray as xr
 
 from hsreject.certification.planning import error_of_curve, predicted_error
 from hsreject.errors import InputError
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.io.labels import open_labels
 from hsreject.io.maps import open_band, open_label_map, open_map
 from hsreject.io.scene import Kind, file_kind
@@ -50,7 +50,7 @@ def open_inputs(
             on_map = known.assign_attrs(on_map.attrs)
     excluded = None
     if exclude is not None and attribute is None and file_kind(exclude) is Kind.VECTOR:
-        excluded = on_map.copy(data=covered_pixels(exclude, Grid.of(on_map))).drop_attrs()
+        excluded = on_map.copy(data=covered_pixels(exclude, PixelGrid.of(on_map))).drop_attrs()
     elif exclude is not None:
         excluded = open_labels(exclude, like=on_map, attribute=attribute)
     if confidence is not None:

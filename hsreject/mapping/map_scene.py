@@ -17,7 +17,7 @@ from hsreject.errors import FileError, InputError, shown
 from hsreject.files import check_folder, check_space, complete_folder, unfinished_folder
 from hsreject.handover.filled_map import FILLED, filled_map, filled_raster, open_filled_map
 from hsreject.handover.provenance import Provenance, write_map_item
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.io.maps import Raster, open_map, write_maps
 from hsreject.mapping.blocks import Resources, cut_scene, workers
 from hsreject.mapping.map_model import MapModel, window_chunks
@@ -289,7 +289,7 @@ def _finish(job: MapJob, ranking: Ranking, progress: ProgressCallback) -> SceneM
         groups,
         n_without_data=maps["label"].size - maps.attrs["n_pixels"],
         n_unknown=n_unknown,
-        pixel_hectares=Grid.of(maps["label"]).pixel_hectares,
+        pixel_hectares=PixelGrid.of(maps["label"]).pixel_hectares,
         scene=job.names[0],
         model=job.names[1],
         similarity=job.similarity,

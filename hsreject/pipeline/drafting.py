@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hsreject.errors import InputError
 from hsreject.files import existing, reading
 from hsreject.io.describe import note_on_zeros
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.io.lookup import LookupTable
 from hsreject.io.remote import existing_scene
 from hsreject.io.scene import Kind, file_kind
@@ -188,7 +188,7 @@ def _rendered(
             summary=look.summary,
             title=Path(str(files.path)).stem,
             goal=goal,
-            place=in_sensor or Grid.of(look.cube),
+            place=in_sensor or PixelGrid.of(look.cube),
             notes=notes,
             scene={key: value for key, value in table.items() if value is not None},
             names=files.names,

@@ -12,7 +12,7 @@ import xarray as xr
 from hsreject import __version__
 from hsreject.errors import InputError
 from hsreject.evaluation.confidence_classes import CONFIDENCE_CLASSES
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.pipeline.judgement import judged_pixels, say
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.plot.map_displays import ClassMapDisplay
@@ -50,7 +50,7 @@ def run_words(tree: xr.DataTree) -> list[str]:
 def run_report(judgement: Judgement, folder: Path) -> None:
     """Write ``report.html`` and ``explorer.html`` into `folder`, and pictures into ``figures``."""
     outcome = judgement.outcome
-    drawn = Pictures(folder / "figures", Grid.of(outcome.cube))
+    drawn = Pictures(folder / "figures", PixelGrid.of(outcome.cube))
     tried = {"pool": outcome.pool, "tuning": outcome.tuning}
     values: dict[str, Any] = {
         "title": outcome.plan.title,

@@ -17,7 +17,7 @@ from matplotlib.image import imsave
 from numpy.typing import NDArray
 
 from hsreject.errors import InputError
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.measures.choosing import Goal
 from hsreject.measures.cost import cost_envelope
 from hsreject.measures.point import COUNTS
@@ -378,7 +378,7 @@ def _place(grid: xr.DataArray, height: int, step: int) -> dict[str, Any]:
     `place` is x and y of the first and the step between two; `areas` the hectares that a pixel of
     each row stands for; `ground` the metres across a pixel and where north is.
     """
-    on_ground, place = Grid.of(grid), None
+    on_ground, place = PixelGrid.of(grid), None
     if all(dim in grid.coords and grid.sizes[dim] > 1 for dim in MAP_DIMS):
         place = []
         for centers in (grid.coords[dim].values.astype(np.float64) for dim in (X, Y)):

@@ -17,7 +17,7 @@ from matplotlib.image import imsave
 from numpy.typing import NDArray
 from rasterio.warp import transform
 
-from hsreject.io.grid import Grid, transformed
+from hsreject.io.grid import PixelGrid, transformed
 from hsreject.measures.point import MEASURES, OperatingPoint
 from hsreject.plot.cost_displays import BreakEvenCostDisplay, CostEnvelopeDisplay
 from hsreject.plot.curve_displays import RejectionCurveDisplay
@@ -39,7 +39,7 @@ _LONGEST_BAR = 0.3  # of the width of a map
 class Pictures:
     """The folder of a page's pictures: each is drawn once, saved, and shown from there."""
 
-    def __init__(self, folder: Path, grid: Grid | None = None) -> None:
+    def __init__(self, folder: Path, grid: PixelGrid | None = None) -> None:
         folder.mkdir(exist_ok=True)
         self._folder = folder
         self._ground = None if grid is None else ground(grid)
@@ -79,7 +79,7 @@ class Pictures:
         return Picture(save_figure(figure, self._folder / name, dpi=_DPI)[0])
 
 
-def ground(grid: Grid) -> tuple[float, float] | None:
+def ground(grid: PixelGrid) -> tuple[float, float] | None:
     """Return metres across a map, in its middle, and degrees from up to north, clockwise."""
     if grid.crs is None or not grid.georeferenced:
         return None

@@ -23,7 +23,7 @@ from hsreject.evaluation.tables import (
     write_tables,
 )
 from hsreject.files import complete_folder
-from hsreject.io.grid import Grid, crs_name
+from hsreject.io.grid import PixelGrid, crs_name
 from hsreject.io.netcdf import write_dataset
 from hsreject.measures.cost import break_even_cost
 from hsreject.measures.curve import nearest_points
@@ -70,7 +70,7 @@ def about_scene(scene: xr.DataArray) -> str:
 
     The date is what an ENVI header states, or part of the file's name, as in products.
     """
-    grid, name = Grid.of(scene), str(scene.attrs.get("source", ""))
+    grid, name = PixelGrid.of(scene), str(scene.attrs.get("source", ""))
     stamp = _DATE.search(str(scene.attrs.get("acquisition_time", ""))) or _DATE.search(name)
     size = f"{grid.height:,} x {grid.width:,} pixels"
     date = "-".join(stamp.groups()) if stamp else ""

@@ -22,7 +22,7 @@ from hsreject.certification.sample import (
 )
 from hsreject.errors import FileError, InputError
 from hsreject.files import replacing
-from hsreject.io.grid import Grid, crs_name
+from hsreject.io.grid import PixelGrid, crs_name
 from hsreject.io.vectors.vector import read_columns
 from hsreject.report.page import read_source, render
 from hsreject.schema import (
@@ -100,10 +100,10 @@ def write_label_page(
     if target.suffix.lower() != ".html":
         raise InputError(f"The page is opened in a browser: '{target.name}' must end in .html.")
     cube = check_dims(scene, CUBE_DIMS, name="scene")
-    if not Grid.of(cube).fits(sample.grid):
+    if not PixelGrid.of(cube).fits(sample.grid):
         raise InputError(
-            f"The scene has {Grid.of(cube)}, and the map of the sample {sample.grid}. Give the "
-            "scene on its grid."
+            f"The scene has {PixelGrid.of(cube)}, and the map of the sample {sample.grid}. Give "
+            "the scene on its grid."
         )
     columns = file_columns(sample, show_label=show_label)[0]
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)
@@ -221,11 +221,11 @@ def offered_map(path: Path, scene: xr.DataArray) -> xr.DataArray:
             "does. Give the map that the points were drawn from with --labels."
         )
     _, columns, crs = read_columns(path)
-    if not Grid.of(scene).georeferenced and (crs is not None or "x" in columns):
+    if not PixelGrid.of(scene).georeferenced and (crs is not None or "x" in columns):
         raise InputError(
             f"The points of {path} have a place on a map ({crs_name(crs)}), and the scene has "
             "none. Give a scene that has one, or, if its pixels are those of the map that the "
             "points were drawn from, that map with --labels."
         )
     blank = xr.DataArray(np.zeros(scene.shape[1:], dtype=np.uint8), dims=MAP_DIMS)
-    return Grid.of(scene).attach(attach_classes(blank, ClassTable.from_names(names)))
+    return PixelGrid.of(scene).attach(attach_classes(blank, ClassTable.from_names(names)))

@@ -13,7 +13,7 @@ from scipy import ndimage
 import hsreject as hr
 from hsreject.errors import InputError
 from hsreject.handover import regions
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 
 NODATA = 255
 
@@ -28,7 +28,7 @@ def random_map(seed: int, *, height: int = 23, width: int = 31) -> np.ndarray:
 
 
 def place(label: np.ndarray, crs: str = "EPSG:32633", size: float = 50.0) -> xr.DataArray:
-    grid = Grid.of(xr.DataArray(label, dims=("y", "x")))
+    grid = PixelGrid.of(xr.DataArray(label, dims=("y", "x")))
     array = xr.DataArray(label, dims=("y", "x"))
     return grid.stated((size, 0, 10.0, 0, -size, 60.0), crs).attach(array)
 

@@ -19,7 +19,7 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject import ClassTable
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.schema import LABEL_WITH_REJECTION, MAP_DIMS, class_table
 from tests.cli.calling import call
 from tests.io.writers import write_with_gdal
@@ -107,7 +107,7 @@ def files(qgis_python, tmp_path_factory) -> dict[str, Path]:
         "program": program,
         "model": hr.save_model(hr.train(CONFIG), folder / "model.skops"),
         "scene": write_with_gdal(
-            folder / "scene.tif", small.values, transform=Grid.of(small).transform
+            folder / "scene.tif", small.values, transform=PixelGrid.of(small).transform
         ),
         "large": write_with_gdal(folder / "large.tif", larger_scene(600, 600).values),
         "reference": folder / "reference.tif",

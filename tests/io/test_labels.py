@@ -16,7 +16,7 @@ from rasterio.windows import Window
 import hsreject as hr
 from hsreject import schema
 from hsreject.errors import FileError, InputError
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from tests.io.writers import UTM, guesses, random_cube, write_envi, write_with_gdal
 
 VALUES = np.array([[[0, 1, 2], [2, 2, 1]]], dtype=np.uint8)
@@ -281,7 +281,7 @@ def test_of_labels_larger_than_memory_the_part_around_the_scene_is_read(
 ) -> None:
     scene = xr.DataArray(np.zeros((20, 30)), dims=("y", "x"))
     scene = scene.rio.write_crs(32633).rio.write_transform(UTM)
-    box = transform_bounds(32633, crs, *Grid.of(scene).bounds)
+    box = transform_bounds(32633, crs, *PixelGrid.of(scene).bounds)
     side, n = (box[2] - box[0]) / 60, 60_000  # 3.6 GB of labels
     west, north = box[0] - 30_000 * side, box[3] + 30_000 * side
     path = tmp_path / "country.tif"

@@ -13,7 +13,7 @@ from rio_cogeo.cogeo import cog_validate
 import hsreject as hr
 from hsreject import ClassTable, schema
 from hsreject.errors import FileError, InputError
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.io.maps import write_maps
 from tests.io.writers import write_with_gdal
 from tests.io.written_maps import (
@@ -250,7 +250,7 @@ def test_what_is_given_goes_before_what_the_array_says(tmp_path) -> None:
     colored = ClassTable.from_names({1: "a", 2: "b", 9: "c"}, colors=["#010203"] * 3)
     for old, new in ((ROTATED, NORTH_UP), (NORTH_UP, ROTATED)):
         labels = placed(reject_map(), old)
-        labels = Grid.of(labels).attach(labels)  # with the coordinates of pixels, too
+        labels = PixelGrid.of(labels).attach(labels)  # with the coordinates of pixels, too
         hr.write_map(
             labels,
             tmp_path / "map.tif",
@@ -260,8 +260,8 @@ def test_what_is_given_goes_before_what_the_array_says(tmp_path) -> None:
             overwrite=True,
         )
         back = hr.open_map(tmp_path / "map.tif")
-        assert Grid.of(back).transform == new
-        assert Grid.of(back).crs.to_epsg() == 32632
+        assert PixelGrid.of(back).transform == new
+        assert PixelGrid.of(back).crs.to_epsg() == 32632
         assert schema.class_table(back) == colored
         assert schema.zero_meaning(back) == "rejected"
 
@@ -324,8 +324,8 @@ def test_reject_maps_come_back(tmp_path, suffix, transform) -> None:
             assert schema.class_table(back) == CLASSES
             assert schema.zero_meaning(back) == "rejected"
             rtol = 0 if suffix == ".tif" else DIGITS
-            np.testing.assert_allclose(Grid.of(back).transform, transform, rtol=rtol)
-            assert Grid.of(back).crs.to_epsg() == 32633
+            np.testing.assert_allclose(PixelGrid.of(back).transform, transform, rtol=rtol)
+            assert PixelGrid.of(back).crs.to_epsg() == 32633
 
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
@@ -385,8 +385,8 @@ def test_gaps_between_classes_and_a_missing_reference_system_come_back(tmp_path,
     back = hr.open_map(tmp_path / f"map{suffix}")
     np.testing.assert_array_equal(back, labels)
     assert schema.class_table(back) == table
-    assert Grid.of(back).crs is None
+    assert PixelGrid.of(back).crs is None
     rtol = 0 if suffix == ".tif" else DIGITS
-    np.testing.assert_allclose(Grid.of(back).transform, NORTH_UP, rtol=rtol)
+    np.testing.assert_allclose(PixelGrid.of(back).transform, NORTH_UP, rtol=rtol)
     reference = hr.open_labels(tmp_path / f"map{suffix}")
     assert schema.class_table(reference) == table

@@ -8,7 +8,7 @@ import xarray as xr
 import hsreject as hr
 from hsreject import schema
 from hsreject.errors import FileError, InputError
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from tests.io.written_maps import (
     CLASSES,
     NORTH_UP,
@@ -45,7 +45,7 @@ def test_a_dataset_comes_back_as_it_was(tmp_path, result, chunks) -> None:
             assert back[name].dims == array.dims
             np.testing.assert_array_equal(back[name].values, array.values)
             assert (back[name].chunks is None) == (chunks is None)
-            place = Grid.of(back[name])
+            place = PixelGrid.of(back[name])
             assert place.transform == ROTATED
             assert place.crs.to_epsg() == 32633
         assert schema.class_table(back.label_with_rejection) == CLASSES
@@ -97,7 +97,7 @@ def test_coordinates_and_cubes_survive(tmp_path) -> None:
         np.testing.assert_array_equal(back.wavelength, cube.wavelength)
         assert back.wavelength.attrs["units"] == "nm"
         assert back.x.attrs["standard_name"] == "projection_x_coordinate"
-        assert tuple(Grid.of(back.labels).transform)[:6] == (
+        assert tuple(PixelGrid.of(back.labels).transform)[:6] == (
             20.0, 0.0, 499990.0, 0.0, -20.0, 5800010.0,
         )  # fmt: skip
 

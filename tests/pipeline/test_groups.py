@@ -14,7 +14,7 @@ import xarray as xr
 import hsreject as hr
 from hsreject import schema
 from hsreject.errors import HsrejectError
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from tests.cli.calling import call
 
 GROUPS = {"ab": ["cover 1", "cover 2"], "abc": ["ab", "cover 3"]}
@@ -53,7 +53,7 @@ def test_the_delivered_map_answers_with_groups(finished) -> None:
     assert [group.name for group in tree.groups] == ["ab", "abc"]
     assert schema.class_table(answer).names[5:] == ("ab", "abc")
     assert {6, 7} & set(np.unique(answer))
-    assert Grid.of(answer) == Grid.of(hr.open_map(folder / "maps" / "reference.tif"))
+    assert PixelGrid.of(answer) == PixelGrid.of(hr.open_map(folder / "maps" / "reference.tif"))
     style = (folder / "maps" / "map.qml").read_text("utf-8")
     assert 'label="abc"' in style
     item = json.loads((folder / "item.json").read_text("utf-8"))

@@ -10,7 +10,7 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import InputError
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.report.label_page import offered_map, write_label_page
 from tests.certification.scenes import placed
 from tests.report.browser import Browser, driver  # noqa: F401 (a fixture)
@@ -22,7 +22,7 @@ def labelling(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     cube, labels = hr.synthetic_scene()
     label = placed(labels.values % 3 + 1, names=("=corn", "bare soil", "water"))
-    cube = Grid.of(label).attach(cube)
+    cube = PixelGrid.of(label).attach(cube)
     sample = hr.draw_sample(label, 12, seed=3)
     page = write_label_page(sample, cube, folder / "label.html", medians=labels.values % 3 + 1)
     return page, sample, label, cube
@@ -56,7 +56,7 @@ def test_a_scene_of_another_place_is_refused(labelling, tmp_path) -> None:
     nowhere = xr.DataArray(cube.values, dims=cube.dims)
     write_label_page(sample, nowhere, tmp_path / "nowhere.html")  # as many pixels as the map
     points = sample.write(tmp_path / "points.gpkg")
-    assert Grid.of(offered_map(points, cube)).same_as(sample.grid)
+    assert PixelGrid.of(offered_map(points, cube)).same_as(sample.grid)
     with pytest.raises(InputError, match=r"EPSG:32633.*--labels"):
         offered_map(points, nowhere)
     plain = hr.draw_sample(label.values, 5).write(tmp_path / "plain.gpkg")
@@ -178,7 +178,7 @@ def test_the_end_says_that_the_file_must_be_saved(driver, labelling, width) -> N
 def test_the_picture_stays_in_sight(driver, tmp_path, width, height) -> None:  # noqa: F811
     cube, labels = hr.synthetic_scene()
     label = placed(labels.values, names=tuple(f"class {i}" for i in range(1, 31)))
-    scene = Grid.of(label).attach(cube)
+    scene = PixelGrid.of(label).attach(cube)
     page = write_label_page(hr.draw_sample(label, 12), scene, tmp_path / "page.html")
     browser = opened(driver, page, width=width, height=height)
     button = "document.querySelectorAll('#classes button')[29]"

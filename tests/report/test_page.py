@@ -10,7 +10,7 @@ from rasterio.crs import CRS
 from rasterio.transform import from_origin
 
 import hsreject as hr
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from hsreject.report.figures import ground
 
 VOID = {"meta", "img", "link", "br"}
@@ -50,10 +50,10 @@ class Checker(HTMLParser):
     ],
 )
 def test_a_scale_knows_metres_and_north(transform, crs, width, north) -> None:
-    metres, degrees = ground(Grid(100, 100, transform, CRS.from_user_input(crs)))
+    metres, degrees = ground(PixelGrid(100, 100, transform, CRS.from_user_input(crs)))
     assert metres == pytest.approx(width, rel=0.01)
     assert degrees == pytest.approx(north, abs=0.5)
-    assert ground(Grid(100, 100, Affine.identity())) is None
+    assert ground(PixelGrid(100, 100, Affine.identity())) is None
 
 
 def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path) -> None:

@@ -375,8 +375,8 @@ class VectorTVIteration(Iteration):
         threads.share(self.n_bands, partial(self._sweep, steps, SWEEPING))
         self._sweep(steps, JOINING, 0, self.n_bands)  # few rows: not worth the threads
 
-    def certify(self, threads: Threads) -> tuple[float, float]:
-        """Return F(Z) and the lower bound of min F by Y: as `certify`, some rows at a time."""
+    def objective_and_bound(self, threads: Threads) -> tuple[float, float]:
+        """Return F(Z) and the lower bound of min F by Y, some rows at a time."""
         field, dual, term = self.arrays.field, self.arrays.dual, self.term
 
         def pull(first: int, last: int) -> Array:

@@ -29,7 +29,7 @@ from hsreject.io.arrays.bare_arrays import sides
 from hsreject.io.arrays.hdf5 import HDF5, hdf5_layer, open_hdf5
 from hsreject.io.arrays.stored_pixels import AXES, Layer, Pixels
 from hsreject.io.embeddings import TESSERA, check_scaled
-from hsreject.io.grid import Grid, names_system_elsewhere
+from hsreject.io.grid import PixelGrid, names_system_elsewhere
 from hsreject.io.lookup import Located
 from hsreject.io.products.layout import CENTRES, stated_bands, stated_values
 from hsreject.io.remote import is_store
@@ -376,7 +376,7 @@ def _located(cube: xr.DataArray, axes: str, dataset: xr.Dataset) -> Located:
     for dim, unit in units.items():
         if _KILOMETRES.fullmatch(unit):
             image = image.assign_coords({dim: image[dim].values * np.float64(1000 / metres)})
-    grid = Grid.of(image)
+    grid = PixelGrid.of(image)
     if grid.transform == Affine.identity():  # a reference system alone is not a place
         return Located(None, (*notes, unknown))
     if grid.crs is None and _NORTH.fullmatch(units[schema.Y]):

@@ -14,7 +14,7 @@ from rasterio.crs import CRS
 from rasterio.errors import CRSError
 
 from hsreject.io.arrays.stored_pixels import Layer, usable_nodata
-from hsreject.io.grid import Grid, names_system_elsewhere
+from hsreject.io.grid import PixelGrid, names_system_elsewhere
 from hsreject.io.lookup import Located
 from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer
 from hsreject.io.stored_scene import StoredScene
@@ -127,7 +127,7 @@ def located(shape: tuple[int, ...], transform: Affine | None, crs: str | float |
     except (CRSError, ValueError):
         named = None
     unclear = ("The reference system of the file is not understood: not used.",)
-    grid = Grid(shape[-2], shape[-1], transform, named)
+    grid = PixelGrid(shape[-2], shape[-1], transform, named)
     return Located(grid, () if named is not None or not crs else unclear)
 
 

@@ -33,7 +33,7 @@ from hsreject.io.embeddings import (
     check_scaled,
     is_alpha_earth,
 )
-from hsreject.io.grid import Grid, grid_of_file, quiet_without_place
+from hsreject.io.grid import PixelGrid, grid_of_file, quiet_without_place
 from hsreject.io.rasters import envi
 from hsreject.io.remote import RemotePath, gdal_name
 from hsreject.io.stored_scene import StoredScene
@@ -218,7 +218,7 @@ class RasterInfo:
     driver: str
     layout: str  # how bands follow each other: "band", "line", "pixel"; of ENVI "bsq", "bil", "bip"
     dtype: np.dtype[Any]  # of the pixels in the file
-    grid: Grid
+    grid: PixelGrid
     # of each band: true value = value in the file * scale + offset
     nodata_values: tuple[float | None, ...]  # only values that pixels of this type can have
     scales: tuple[float, ...]
@@ -341,7 +341,7 @@ def _check_bands(dataset: Any, path: Path) -> None:
         )
 
 
-def _notes(dataset: Any, source: _Source, grid: Grid) -> Iterator[str]:
+def _notes(dataset: Any, source: _Source, grid: PixelGrid) -> Iterator[str]:
     """Yield a sentence about each thing that a raster says and that cannot simply be followed."""
     header, crs, transform = source.fields, grid.crs, grid.transform
     unplaced, n_points = transform == Affine.identity(), len(dataset.gcps[0])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hsreject.io.grid import Grid
+    from hsreject.io.grid import PixelGrid
 
     Places = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -36,7 +36,7 @@ _POINTS = {shapely.GeometryType.POINT, shapely.GeometryType.MULTIPOINT}
 class PointTable:
     """The columns of a file of points, by lower-case names, and where the points lie on a grid."""
 
-    def __init__(self, path: Path, grid: Grid) -> None:
+    def __init__(self, path: Path, grid: PixelGrid) -> None:
         self.path, self.grid, self.crs = path, grid, grid.crs
         self.points: NDArray[Any] | None = None
         if path.suffix.lower() == ".csv":

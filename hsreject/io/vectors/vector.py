@@ -19,7 +19,7 @@ from rasterio.warp import transform_bounds
 
 from hsreject.errors import FileError, InputError, LostFeatureWarning
 from hsreject.files import free_space, reading, starts_with
-from hsreject.io.grid import Grid, crs_name, same_crs
+from hsreject.io.grid import PixelGrid, crs_name, same_crs
 from hsreject.io.remote import OFFLINE, RemotePath, gdal_name
 from hsreject.io.vectors.spreadsheet import Table, number_in
 from hsreject.registry import nearest
@@ -283,7 +283,7 @@ def number_classes(
 
 
 def burn(
-    features: Features, numbers: NDArray[np.int64], grid: Grid, *, path: Path
+    features: Features, numbers: NDArray[np.int64], grid: PixelGrid, *, path: Path
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], tuple[str, ...]]:
     """Burn features into maps on a grid: class and polygon of each pixel by number, and notes.
 
@@ -342,7 +342,7 @@ def burn(
     return burnt, np.where(several, parts + polygons.max(initial=0), polygons), notes
 
 
-def covered_pixels(path: Path, grid: Grid) -> NDArray[np.bool_]:
+def covered_pixels(path: Path, grid: PixelGrid) -> NDArray[np.bool_]:
     """Find the pixels of a grid (y, x) that the features of a file cover, whatever they are."""
     geometries, _, crs = read_columns(path)
     rows = np.flatnonzero(~(shapely.is_missing(geometries) | shapely.is_empty(geometries)))
@@ -351,7 +351,9 @@ def covered_pixels(path: Path, grid: Grid) -> NDArray[np.bool_]:
     return np.asarray(_last_feature(moved, np.arange(len(near)), grid) >= 0)
 
 
-def _last_feature(geometries: NDArray[Any], numbers: NDArray[np.intp], grid: Grid) -> NDArray[Any]:
+def _last_feature(
+    geometries: NDArray[Any], numbers: NDArray[np.intp], grid: PixelGrid
+) -> NDArray[Any]:
     """Find the last of the chosen features to hold each pixel; -1 where none does."""
     if not numbers.size:
         return np.full((grid.height, grid.width), -1)
@@ -366,7 +368,7 @@ def _last_feature(geometries: NDArray[Any], numbers: NDArray[np.intp], grid: Gri
 
 
 def onto_grid(
-    features: Features, grid: Grid, *, path: Path
+    features: Features, grid: PixelGrid, *, path: Path
 ) -> tuple[NDArray[np.intp], NDArray[Any], tuple[str, ...]]:
     """Find the features that lie near the scene, with their geometries in its CRS, and notes."""
     if not grid.georeferenced:
@@ -405,7 +407,7 @@ def onto_grid(
     return near, shapely.transform(cut[near], move), ()
 
 
-def _box_around(grid: Grid, crs: CRS) -> tuple[float, float, float, float]:
+def _box_around(grid: PixelGrid, crs: CRS) -> tuple[float, float, float, float]:
     """Draw the box around a scene in another reference system, wider by half its size."""
     west, south, east, north = transform_bounds(grid.crs, crs, *grid.bounds)
     if west > east:  # across the line where 180 degrees meet -180

@@ -14,7 +14,7 @@ from affine import Affine
 
 import hsreject as hr
 from hsreject.errors import FileError
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from tests.io.writers import UTM, random_cube, write_envi
 
 CUBE = random_cube("float32", (5, 6, 7)) / 100
@@ -46,7 +46,7 @@ def check(path: Path, expected: np.ndarray = CUBE, transform: Affine = UTM, **op
         scene = hr.open_scene(path, chunks=chunks, **options)
         np.testing.assert_allclose(scene.values, expected, rtol=1e-6)
         np.testing.assert_allclose(scene.wavelength, NM)
-        grid = Grid.of(scene)
+        grid = PixelGrid.of(scene)
         assert grid.crs.to_epsg() == (32633 if transform == UTM else 4326)
         np.testing.assert_allclose(grid.transform[:6], transform[:6])
 
@@ -163,7 +163,7 @@ def test_coordinates_in_single_precision_are_even(tmp_path: Path) -> None:
     ).rio.set_spatial_dims("lon", "lat")
     assert np.ptp(np.diff(cube.lon.values)) > 0.01 * step
     cube.rio.write_crs(4326).to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
-    grid = Grid.of(hr.open_scene(tmp_path / "a.nc"))
+    grid = PixelGrid.of(hr.open_scene(tmp_path / "a.nc"))
     expected = Affine(step, 0.0, 120 - step / 2, 0.0, -step, 52 + step / 2)
     np.testing.assert_allclose(grid.transform[:6], expected[:6], atol=0.02 * step)
 
@@ -421,5 +421,5 @@ def test_a_reference_system_alone_is_not_a_place(tmp_path: Path) -> None:
     dataset = cf_cube().drop_vars(["x", "y", "spatial_ref"])
     dataset.attrs["spatial_ref"] = cf_cube().rio.crs.to_wkt()
     scene = hr.open_scene(write_h5netcdf(dataset, tmp_path / "a.nc"))
-    assert not Grid.of(scene).georeferenced
+    assert not PixelGrid.of(scene).georeferenced
     assert "no place" in " ".join(scene.attrs["guesses"])

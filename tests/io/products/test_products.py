@@ -15,7 +15,7 @@ from affine import Affine
 
 import hsreject as hr
 from hsreject.errors import FileError, GuessWarning, InputError
-from hsreject.io.grid import Grid
+from hsreject.io.grid import PixelGrid
 from tests.io.products.writers import (
     FILL,
     UTM,
@@ -57,7 +57,7 @@ def check(cube: xr.DataArray, expected: np.ndarray, *, fwhm: float) -> None:
 
 
 def on_utm(cube: xr.DataArray) -> None:
-    assert Grid.of(cube).same_as(Grid(ROWS, COLUMNS, UTM, cube.rio.crs))
+    assert PixelGrid.of(cube).same_as(PixelGrid(ROWS, COLUMNS, UTM, cube.rio.crs))
     assert cube.rio.crs.to_epsg() == 32633
     assert float(cube.x[0]) == UTM.c + UTM.a / 2
     assert float(cube.y[0]) == UTM.f + UTM.e / 2
@@ -87,7 +87,7 @@ def test_values_bands_and_place(tmp_path: Path, name: str, chunks) -> None:
     check(cube, CUBE, fwhm=WIDTHS[name.split(maxsplit=1)[0]])
     assert name.split(maxsplit=1)[0] in cube.attrs["product"]
     if name == "EMIT":
-        assert not Grid.of(cube).georeferenced
+        assert not PixelGrid.of(cube).georeferenced
     else:
         on_utm(cube)
 
@@ -207,7 +207,7 @@ def test_radiance_of_aviris(tmp_path: Path, name: str) -> None:
 
 def test_a_map_of_aviris_may_keep_its_table(tmp_path: Path) -> None:
     path = write_aviris(tmp_path / "a.nc", CUBE, (np.ones((ROWS, COLUMNS)),) * 2)
-    assert not Grid.of(hr.open_scene(path)).georeferenced
+    assert not PixelGrid.of(hr.open_scene(path)).georeferenced
     with h5py.File(path, "r+") as file:
         file["easting"], file["northing"] = np.arange(COLUMNS), np.arange(ROWS)
     on_utm(hr.open_scene(path))
@@ -246,7 +246,7 @@ def test_basic_tanager_stays_in_sensor_geometry(tmp_path: Path) -> None:
     path = write_tanager(tmp_path / "t.h5", CUBE, kind="SWATHS", name="toa_radiance")
     cube = hr.open_scene(path)
     np.testing.assert_array_equal(cube.values, CUBE)
-    assert not Grid.of(cube).georeferenced
+    assert not PixelGrid.of(cube).georeferenced
     assert "sensor geometry" in " ".join(cube.attrs["guesses"])
 
 
