@@ -93,7 +93,7 @@ def test_xarray_equals_numpy(confidence, fields) -> None:
     xr.testing.assert_equal(confidence(labelled[0], probability=lazy).compute(), found.compute())
 
 
-def test_certain_is_surest_and_even_is_least_sure(confidence, fields) -> None:
+def test_certain_is_most_and_even_is_least_confident(confidence, fields) -> None:
     field = fields[0].reshape(N_CLASSES, -1)
     field = field[:, ~np.isnan(field[0])]
     even = np.full_like(field, 1 / N_CLASSES)

@@ -56,7 +56,7 @@ def test_the_python_example_runs(folder) -> None:
     (script,) = pages.blocks(README, "python")
     said = run("-W", "error", "-c", script.source, folder=folder)
     overall, kept = (float(word) for word in said.strip(" []\n").split())
-    assert 0.6 < overall < kept < 1  # rejecting the least sure pixels must help
+    assert 0.6 < overall < kept < 1  # rejecting the least confident pixels must help
     with rasterio.open(folder / "indian_pines.tif") as file:
         assert file.shape == (145, 145)
 

@@ -18,11 +18,12 @@ from hsreject.certification.exact_tests import Requirement, Test, fewest_points
 from hsreject.certification.frame import node_of, ranking_of
 from hsreject.certification.planning import Outlook
 from hsreject.certification.sample import EACH, RANDOM, SEQUENTIAL
-from hsreject.certification.sentences import in_percent, sentence
+from hsreject.certification.sentences import sentence
 from hsreject.errors import FileError, InputError
 from hsreject.files import existing, replacing
 from hsreject.io.vectors.spreadsheet import write_csv
 from hsreject.schema import LABEL_WITH_REJECTION
+from hsreject.templates import percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -305,8 +306,8 @@ class Certificate:
         for one in self.by_class:
             cells: tuple[object, ...] = ("cannot be promised", "", one.n_points, "")
             if one.coverage:
-                share = in_percent(one.coverage, 1)
-                cells = (in_percent(one.max_error), share, one.n_points, one.n_errors)
+                share = percent(one.coverage)
+                cells = (percent(one.max_error, None), share, one.n_points, one.n_errors)
             rows.append((one.class_name, *map(str, cells)))
         return rows
 

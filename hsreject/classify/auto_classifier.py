@@ -92,7 +92,7 @@ class AutoClassifier(SceneModel):
     weighed by folds of place: runs of the pixels of a class along the axis on which they lie. Both
     also hold a random forest on the bands as they are.
 
-    Training pixels that lie in clumps of three and more were digitised as polygons. Then folds
+    Training pixels that lie in clusters of three and more were digitised as polygons. Then folds
     leave out whole polygons, polygons are the sample by which candidates are weighed, and the
     forest is a candidate for the map, too: inside a polygon everything looks easy, and components
     of the whole scene may be wrong elsewhere.

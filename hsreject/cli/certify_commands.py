@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hsreject.cli.console import print_table, say
+from hsreject.cli.console import print_line, print_table
 from hsreject.cli.options import (
     AssumeRandom,
     Attribute,
@@ -107,14 +107,14 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
     _show_certificate(certificate, of_stack, f"wrote {', '.join(files)} into {out}", inputs.label)
     if len(larger) > len(points):
         n_left = certificate.n_planned - len(points)
-        say(
+        print_line(
             f"added {len(larger) - len(points)} points to {sample}, of {n_left} labels that are "
             "left: label them and go on"
         )
     elif more:
         n_open = int((~points.labelled).sum())
         why = "the tests have ended" if certificate.n_planned > len(points) else "all are drawn"
-        say(f"no more points: {f'{n_open} wait for a label' if n_open else why}")
+        print_line(f"no more points: {f'{n_open} wait for a label' if n_open else why}")
 
 
 def _show_certificate(
@@ -123,18 +123,18 @@ def _show_certificate(
     """Print what is promised, by which threshold or map of a stack, and of which map."""
     from hsreject.io.grid import PixelGrid
 
-    say(certificate.statement)
+    print_line(certificate.statement)
     if certificate.by_class:
         headings = ("class", "promised error", "kept of the class", "labels", "wrong")
         print_table(headings, certificate.rows())
     if certificate.threshold is not None:
-        say(f"map: {of_stack}" if of_stack else f"threshold: {certificate.threshold:.6g}")
-    say(written)
+        print_line(f"map: {of_stack}" if of_stack else f"threshold: {certificate.threshold:.6g}")
+    print_line(written)
     if certificate.coverage:
-        say(certificate.applies_to)
+        print_line(certificate.applies_to)
         crs = PixelGrid.of(label).crs
         if crs is not None and crs.is_geographic:
-            say(
+            print_line(
                 "Pixels count alike, although those of a grid in degrees differ in size: the "
                 "promise is about pixels, not about hectares."
             )
@@ -207,23 +207,23 @@ def assess_command(
             figure, (ax,) = new_row(1, COLUMN_WIDTH, display.height)
             display.plot(ax)
             save_figure(figure, work / "areas")
-        say(f"wrote assessment.csv, error-matrix.csv, areas.png into {out}")
+        print_line(f"wrote assessment.csv, error-matrix.csv, areas.png into {out}")
 
 
 def _show_assessment(assessment: Assessment) -> None:
     """Print the accuracies and the areas, each with its interval."""
     unit, estimates = assessment.area_unit, assessment.rows()
-    say(
+    print_line(
         f"{assessment.n_points} pixels with a reference, {assessment.drawn}; intervals of "
         f"{100 * assessment.confidence_level:g} %"
     )
     if assessment.n_cannot_tell:
-        say(
+        print_line(
             f"{assessment.n_cannot_tell} points that nobody could label: intervals hold whatever "
             "they may be"
         )
     for name, _, estimate in estimates[:2]:
-        say(f"{name} {_interval(estimate, scale=100, digits=1)} %")
+        print_line(f"{name} {_interval(estimate, scale=100, digits=1)} %")
     of_class = {(title, name): estimate for title, name, estimate in estimates[2:]}
     counted = zip(assessment.classes.names, assessment.by_class["mapped_area"].values, strict=True)
     rows = [
@@ -240,12 +240,12 @@ def _show_assessment(assessment: Assessment) -> None:
     print_table(headings, rows)
     if assessment.rejected_area:
         share = assessment.rejected_area / assessment.total_area
-        say(
+        print_line(
             f"rejected: {assessment.rejected_area:.0f} {unit} ({100 * share:.1f} %), which count "
             "as not right in the overall and the producer's accuracies"
         )
     if assessment.unknown_area:
-        say(
+        print_line(
             f"unknown: {assessment.unknown_area:.1f} {unit} are rejected and no point there has a "
             "reference; the areas above are kept ones only"
         )

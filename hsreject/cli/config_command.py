@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hsreject.cli.console import print_table, say
+from hsreject.cli.console import print_line, print_table
 from hsreject.errors import ConfigError
 from hsreject.registry import nearest
 
@@ -25,10 +25,10 @@ def list_parts() -> None:
     keys = SECTIONS.items()
     print_table(("key", "what it is"), keys, title="a configuration", justify="left")
     for section, registry in REGISTRIES.items():
-        say()
+        print_line()
         parts = [(name, registry.summary(name)) for name in registry]
         print_table(("name", "what it is"), parts, title=f"[{section}]", justify="left")
-    say("\n'hsreject config show NAME' explains one of them.")
+    print_line("\n'hsreject config show NAME' explains one of them.")
 
 
 @config_app.command("show")
@@ -44,9 +44,9 @@ def show_part(
 
     sections = {section: parts for section, parts in REGISTRIES.items() if name in parts}
     if not sections and name in SECTIONS:
-        say(f"{name}: {SECTIONS[name]}")
+        print_line(f"{name}: {SECTIONS[name]}")
         if name == "goal":
-            say(inspect.getdoc(Goal))
+            print_line(inspect.getdoc(Goal))
         return
     if not sections:
         names = [*SECTIONS, *(part for parts in REGISTRIES.values() for part in parts)]
@@ -60,7 +60,7 @@ def show_part(
             for option, parameter in registry.options(name).items()
         ]
         print_table(("option", "default"), options, title=f"[{section}] {name}", justify="left")
-        say(inspect.getdoc(registry[name]))
+        print_line(inspect.getdoc(registry[name]))
 
 
 def default_of(section: str, option: str, value: object) -> str:

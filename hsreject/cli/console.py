@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 32  # columns of a terminal; what is longer breaks between its words
 
 
-def say(text: object = "") -> None:
+def print_line(text: object = "") -> None:
     """Print a line: what it quotes out of files and addresses, as people may see it."""
     typer.echo(shown(str(text)))
 

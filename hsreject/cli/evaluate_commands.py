@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hsreject.cli.console import print_table, progress_on, say
+from hsreject.cli.console import print_line, print_table, progress_on
 from hsreject.cli.options import (
     Attribute,
     BandAxis,
@@ -78,7 +78,7 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
     if out is not None:
         with progress_on() as progress:
             files = evaluation.write(out, overwrite=overwrite, progress=progress)
-        say(f"wrote {len(files)} files into {out}; open {out / 'report.html'}")
+        print_line(f"wrote {len(files)} files into {out}; open {out / 'report.html'}")
 
 
 def show_evaluation(evaluation: Evaluation, console: Console | None = None) -> None:
@@ -103,9 +103,9 @@ def show_evaluation(evaluation: Evaluation, console: Console | None = None) -> N
     labels = (measure.label for measure in added.values())
     headings = ("operating point", "rejected", "A", "Q", "phi", "threshold", "cost", *labels)
     print_table(headings, rows, console=console)
-    say()
+    print_line()
     for line in summary_lines(evaluation):
-        say(line)
+        print_line(line)
 
 
 def _number(value: float) -> str:
@@ -194,4 +194,4 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
         )
         progress("page", 1, 1)
     size = page.stat().st_size / 1e6
-    say(f"wrote {page} ({size:.1f} MB). Open it in a browser.")
+    print_line(f"wrote {page} ({size:.1f} MB). Open it in a browser.")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hsreject.cli.console import print_table, progress_on, say
+from hsreject.cli.console import print_line, print_table, progress_on
 
 
 def fetch_command(
@@ -29,7 +29,7 @@ def fetch_command(
             fetched = [fetch_scene(name, folder=folder, progress=progress) for name in names]
         for files in fetched:
             for file in files:
-                say(file)
+                print_line(file)
         return
     place = data_folder(folder)
     rows = []
@@ -38,4 +38,4 @@ def fetch_command(
         size = (scene.cube.size + scene.labels.size) / 1e6
         rows.append((name, scene.title, f"{size:.1f}", "yes" if there else "no"))
     print_table(("name", "scene", "MB", "downloaded"), rows, justify="left")
-    say(f"Files are kept in {place}")
+    print_line(f"Files are kept in {place}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hsreject.cli.console import progress_on, say
+from hsreject.cli.console import print_line, progress_on
 from hsreject.cli.options import Confidence, Overwrite, check_there, new_file
 from hsreject.errors import HsrejectError, InputError
 
@@ -73,11 +73,11 @@ def next_command(
             write_label_page(asked.points, open_scene(scene), work.with_name(page.name))
     labelled = out if scene is None else page.with_suffix(".csv")
     for number, reason in zip(asked.points.id.tolist(), asked.reason.tolist(), strict=True):
-        say(f"{number:4d}  {reason}")
-    say(f"wrote {len(asked)} points into {out}")
+        print_line(f"{number:4d}  {reason}")
+    print_line(f"wrote {len(asked)} points into {out}")
     if scene is not None:
-        say(f"wrote {page}: label them there")
-    say(f"then: hsreject run CONFIG --add {labelled} --out ...")
+        print_line(f"wrote {page}: label them there")
+    print_line(f"then: hsreject run CONFIG --add {labelled} --out ...")
 
 
 def polygons_command(
@@ -129,12 +129,12 @@ def polygons_command(
     polygons.write(out, overwrite=overwrite)
     unit = "ha" if polygons.in_hectares else "pixels"
     rejected = polygons.value == 0
-    say(
+    print_line(
         f"wrote {len(polygons):,} polygons ({polygons.area.sum():,.2f} {unit}) into {out}; "
         f"{rejected.sum():,} of them ({polygons.area[rejected].sum():,.2f} {unit}) are rejected"
     )
     if sieved is not None:
-        say(
+        print_line(
             f"wrote {sieved}: another map, of which a sample or a certificate of {label.name} says "
             "nothing. Draw the sample from it."
         )

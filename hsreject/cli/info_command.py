@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hsreject.cli.console import progress_on, say
+from hsreject.cli.console import print_line, progress_on
 from hsreject.cli.options import BandAxis, TrustVrt, check_there
 
 
@@ -32,8 +32,8 @@ def info_command(
             path, variable=variable, band_axis=band_axis, quick=quick, progress=progress
         )
     for name, value in description.rows:
-        say(f"{name}: {value}")
+        print_line(f"{name}: {value}")
     for one in description.classes:
-        say(f"Class {one.value}: {one.name}, {one.n_pixels} pixels")
+        print_line(f"Class {one.value}: {one.name}, {one.n_pixels} pixels")
     for guess in description.guesses:
-        say(f"Guess: {guess}")
+        print_line(f"Guess: {guess}")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hsreject.cli.console import progress_on, say
+from hsreject.cli.console import print_line, progress_on
 from hsreject.cli.options import (
     Attribute,
     BandAxis,
@@ -109,10 +109,10 @@ def init_command(  # noqa: PLR0913 (all but two are options)
         raise type(error)(_in_options(str(error), labels)) from error
     with replacing(target, overwrite=overwrite) as work:
         work.write_text(draft.text, encoding="utf-8")
-    say(f"{scene.name}: {draft.summary}")
+    print_line(f"{scene.name}: {draft.summary}")
     for note in draft.notes:
-        say(f"- {note}")
-    say(f"wrote {target}; next: hsreject run {target}")
+        print_line(f"- {note}")
+    print_line(f"wrote {target}; next: hsreject run {target}")
 
 
 def _in_options(message: str, labels: Path) -> str:
@@ -184,5 +184,5 @@ def groups_command(
     with replacing(out, overwrite=overwrite) as work:
         work.write_text(head + tomli_w.dumps({"groups": groups}), encoding="utf-8")
     for name, members in groups.items():
-        say(f"{name}: {len(members)} classes")
-    say(f"{out} is a proposal: edit it, and copy [groups] into the configuration.")
+        print_line(f"{name}: {len(members)} classes")
+    print_line(f"{out} is a proposal: edit it, and copy [groups] into the configuration.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hsreject.cli.console import print_table, progress_on, say, saying_how_to_go_on
+from hsreject.cli.console import print_line, print_table, progress_on, saying_how_to_go_on
 from hsreject.cli.options import (
     BandAxis,
     Flat,
@@ -142,14 +142,14 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     from hsreject.plugins import load_plugins
 
     load_plugins(plugin or ())
-    wishes = {
+    requested = {
         "fraction": fraction,
         "threshold": threshold,
         "accuracy": accuracy,
         "rejection_cost": rejection_cost,
     }
-    only_one({**wishes, "certificate": certificate})
-    goal = certificate or Goal(**wishes)
+    only_one({**requested, "certificate": certificate})
+    goal = certificate or Goal(**requested)
     options: dict[str, Any] = {
         "sample": sample,
         "reading": Reading(
@@ -174,7 +174,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         result = map_scene(scenes[0], model, goal, out=out, overwrite=overwrite, **options)
     _show_summary(result.summary)
     missing = f", without {PAGE}: {page.fault}"
-    say(
+    print_line(
         f"wrote {out}"
         + (missing if page.fault else f"; move the rejected fraction in {out / PAGE}")
     )
@@ -190,8 +190,8 @@ def _show_archive(rows: Iterable[dict[str, str]], n_scenes: int, table: Path) ->
         if row["status"] != FAILED:
             n_mapped += 1
             outcome = f", kept {100 * float(row['kept_share'] or 0):.1f} %"
-        say(f"{number}/{n_scenes} {row['scene']}: {row['status']}{outcome}")
-    say(f"{n_mapped} of {n_scenes} scenes are mapped; see {table}")
+        print_line(f"{number}/{n_scenes} {row['scene']}: {row['status']}{outcome}")
+    print_line(f"{n_mapped} of {n_scenes} scenes are mapped; see {table}")
     if n_mapped < n_scenes:
         raise typer.Exit(1)
 
@@ -244,11 +244,11 @@ def _show_summary(summary: MapSummary) -> None:
     print_table(headings, rows)
     n_done, n_blocks = summary.n_continued, len(summary.blocks)
     if n_done:
-        say(f"went on from {n_done} of {n_blocks} blocks, finished before")
+        print_line(f"went on from {n_done} of {n_blocks} blocks, finished before")
     rejection = summary.rejection
-    say(
+    print_line(
         f"rejected {100 * summary.rejected_fraction:.2f} % of {summary.n_pixels} pixels with data: "
         f"confidence below {rejection.threshold:.6g}, {rejection.source}"
     )
     for note in summary.notes:
-        say(note)
+        print_line(note)

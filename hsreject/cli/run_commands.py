@@ -10,9 +10,9 @@ import typer
 from hsreject.cli.console import (
     distinct,
     plain_console,
+    print_line,
     print_table,
     progress_on,
-    say,
     saying_how_to_go_on,
 )
 from hsreject.cli.options import (
@@ -99,13 +99,13 @@ def run_command(  # noqa: PLR0913 (one argument per option)
         print_table(headings, rows, title=str(tree.attrs["title"]))
         console.print(shown(caption), style="dim")
     if "promise" in tree:
-        say(tree.children["promise"].attrs["text"])
-    say(f"The map: {folder / 'maps' / 'map.tif'}")
+        print_line(tree.children["promise"].attrs["text"])
+    print_line(f"The map: {folder / 'maps' / 'map.tif'}")
     for name in ("report", "explorer"):
         if (page := folder / f"{name}.html").exists():
-            say(f"{name.capitalize()}: {page}")
+            print_line(f"{name.capitalize()}: {page}")
     if model is not None:
-        say(f"The model: {model}")
+        print_line(f"The model: {model}")
 
 
 def train_command(
@@ -153,8 +153,8 @@ def train_command(
     if trained.calibration:
         _show_points(trained)
     else:
-        say("No test pixels: 'hsreject map' can take --fraction and --threshold only.")
-    say(f"wrote {model}")
+        print_line("No test pixels: 'hsreject map' can take --fraction and --threshold only.")
+    print_line(f"wrote {model}")
 
 
 def _show_points(model: MapModel) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hsreject.cli.console import print_table, say
+from hsreject.cli.console import print_line, print_table
 from hsreject.cli.options import (
     Attribute,
     Confidence,
@@ -113,30 +113,30 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
     batch = f" (of {n} labels planned, seed {seed})" if sequential else ""
     names = ", ".join(sample.classes.names[:_MOST_NAMES])
     more = ", ..." if len(sample.classes.names) > _MOST_NAMES else ""
-    say(
+    print_line(
         f"wrote {len(sample)} points{batch} into {out}: fill in the column 'reference' with "
         f"{names}{more}, 'cannot tell', or a name of your own for anything else"
     )
-    say(f"on a page: hsreject label {out} --scene SCENE --labels {label} --out label.html")
+    print_line(f"on a page: hsreject label {out} --scene SCENE --labels {label} --out label.html")
     certify_it = f"hsreject certify --labels {label} --confidence {confidence or '...'} "
     if exclude is not None:
         certify_it += f"--exclude {exclude} " + (f"--attribute {attribute} " if attribute else "")
     if sequential:
-        say(f"next: {certify_it}--sample {out} --out ... --more 50")
+        print_line(f"next: {certify_it}--sample {out} --out ... --more 50")
     else:
-        say(f"next: hsreject assess {label} --sample {out}")
+        print_line(f"next: hsreject assess {label} --sample {out}")
         if design != "stratified":
-            say(f"or:   {certify_it}--sample {out} --out ...")
+            print_line(f"or:   {certify_it}--sample {out} --out ...")
 
 
 def _show_plan(inputs: MapInputs, confidence_level: float) -> None:
     """Print what coverage to expect for some numbers of labels and errors."""
     from hsreject.certification.planning import expected_coverage
-    from hsreject.certification.sentences import in_percent
+    from hsreject.templates import percent
 
     expected = expected_coverage(**inputs._asdict(), confidence_level=confidence_level)
     rows = [
-        (in_percent(share), *(in_percent(value, 0) for value in row))
+        (percent(share, None), *(percent(value, 0) for value in row))
         for share, row in zip(expected["max_error"].values, expected.values, strict=True)
     ]
     headings = ("error", *(f"{n} labels" for n in expected["n"].values))
@@ -185,4 +185,4 @@ def label_command(
     write_label_page(
         points, cube, out, medians=training, show_label=show_label, overwrite=overwrite
     )
-    say(f"wrote {out}: open it in a browser, label {len(points)} points, save the CSV file")
+    print_line(f"wrote {out}: open it in a browser, label {len(points)} points, save the CSV file")

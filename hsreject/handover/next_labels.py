@@ -275,9 +275,9 @@ def _centres(regions: Regions, doubts: _Doubts, n: int) -> list[tuple[_Region, i
     weight[regions.value == NODATA] = 0
     # Greedy: savings only shrink as points are added, so the best next point is always the best of
     # the rest. Footprints are made only of regions that are asked about.
-    worth, opened, centres = weight.copy(), dict[int, _Region](), list[tuple[_Region, int]]()
-    while len(centres) < n and worth.any():
-        i = int(worth.argmax())
+    gain, opened, centres = weight.copy(), dict[int, _Region](), list[tuple[_Region, int]]()
+    while len(centres) < n and gain.any():
+        i = int(gain.argmax())
         if i not in opened:
             box, inside = regions.footprint(i)
             free = inside & doubts.doubt[box].notnull().values
@@ -285,7 +285,7 @@ def _centres(regions: Regions, doubts: _Doubts, n: int) -> list[tuple[_Region, i
         k = len(opened[i].points)
         if opened[i].add_point():
             centres.append((opened[i], k))
-            worth[i] = weight[i] / (k + 2) ** 2
+            gain[i] = weight[i] / (k + 2) ** 2
         else:
-            worth[i] = 0
+            gain[i] = 0
     return centres

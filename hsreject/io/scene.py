@@ -270,7 +270,7 @@ def _read_bare_array(path: Path, *, variable: str | None, band_axis: int | None)
     if array.dtype.kind == "b":
         raise FileError(f"{path} holds true and false, but a scene holds numbers.")
     check_real(array.dtype, path)
-    notes, unsure = list[str](), list[str]()
+    notes, guesses = list[str](), list[str]()
     if variable is None and len(arrays) > 1:
         notes.append(f"The scene is '{array.name}', the only array with three axes.")
     bands, n_centres = BandInfo(), None
@@ -286,7 +286,7 @@ def _read_bare_array(path: Path, *, variable: str | None, band_axis: int | None)
     elif band_axis is None:
         axis, reason = _band_axis(array, n_centres)
         note = f"Axis {axis} of {sides(array.stored_shape)} was taken for the bands: {reason}. "
-        (unsure if reason == _GUESSED else notes).append(f"{note}Pass band_axis to choose.")
+        (guesses if reason == _GUESSED else notes).append(f"{note}Pass band_axis to choose.")
     elif band_axis in range(-3, 3):
         axis = band_axis % 3
     else:
@@ -303,7 +303,7 @@ def _read_bare_array(path: Path, *, variable: str | None, band_axis: int | None)
         bands=bands,
         product=product,
         notes=tuple(notes),
-        warnings=tuple(unsure),
+        warnings=tuple(guesses),
     )
 
 

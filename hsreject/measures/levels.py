@@ -165,8 +165,8 @@ def _curve(
 ) -> xr.Dataset:
     """Return the columns; `row` and `truth` are the places of classes in the tree's table."""
     n_levels, n_samples = confidence.shape
-    # An answer is right from some level on, or never: for a class that the tree lacks. So what it
-    # is worth depends on its level, on the assigned class and on that first level: a small table.
+    # An answer is right from some level on, or never: for a class that the tree lacks. So its part
+    # depends on its level, on the assigned class and on that first level: a small table.
     first_right = (~tree.below[tree.over]).sum(axis=0)
     first_right = np.pad(first_right, ((0, 0), (0, 1)), constant_values=n_levels)[row, truth]
     kind = (row * (n_levels + 1) + first_right).astype(np.int32)
@@ -175,17 +175,17 @@ def _curve(
     # the four counts (a rejected sample counts as its coarsest answer) and groups among the first
     counted = (right, 1 - right, -right[-1:], right[-1:] - 1, right * (tree.levels[node] > 0))
     at_level = (level == one for one in range(n_levels))
-    worth = np.broadcast_arrays(*counted, tree.depth[node], tree.information[node], *at_level)
-    table = np.stack(worth, axis=-1).reshape(n_levels, -1, len(worth))
+    parts = np.broadcast_arrays(*counted, tree.depth[node], tree.information[node], *at_level)
+    table = np.stack(parts, axis=-1).reshape(n_levels, -1, len(parts))
     # A sample that reaches a threshold at a level reaches it at all coarser ones. So a level adds
-    # what its answer is worth beyond that of the next level, which adds its own.
+    # the part of its answer beyond that of the next level, which adds its own.
     table[:-1] -= table[1:]
 
     ranked, kinds = np.empty_like(confidence), np.empty(confidence.shape, dtype=np.int32)
     for one in range(n_levels):
         order = np.argsort(confidence[one])
         ranked[one], kinds[one] = confidence[one][order], kind[order]
-    threshold, sums = np.empty(ranked.size + 1), np.zeros((len(worth), ranked.size + 1))
+    threshold, sums = np.empty(ranked.size + 1), np.zeros((len(parts), ranked.size + 1))
     sums[2:4, -1] = np.bincount(first_right == n_levels, minlength=2)
     first = _walk(ranked, kinds, table, threshold, sums)
 

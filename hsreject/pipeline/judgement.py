@@ -23,7 +23,7 @@ from hsreject.pipeline.plan import LOCATION_ONLY
 from hsreject.pipeline.stages import Outcome, System
 from hsreject.rejection.ranking import UNKNOWN, Ranking, credited_label, node_codes
 from hsreject.report.findings import statement
-from hsreject.report.page import FILTERS, percent
+from hsreject.report.page import FILTERS
 from hsreject.schema import (
     AT_FRACTION,
     LABEL_WITH_REJECTION,
@@ -36,8 +36,9 @@ from hsreject.schema import (
 from hsreject.schema.class_tree import ClassTree
 from hsreject.splits.draws import MEANING
 from hsreject.splits.polygons import ADVICE, is_digitised, polygon_numbers
-from hsreject.templates import templates
+from hsreject.templates import percent, sentences
 
+sentence = sentences("hsreject.pipeline", FILTERS)
 QUOTED_FRACTIONS = (0.1, 0.2)  # rejected, at which a table says how accurate the others are
 _ENDS = ("", "_lower", "_upper")  # of a name: a number and its interval
 
@@ -125,24 +126,24 @@ class Judgement:
     def statement(self) -> str:
         """How good the delivered map is, in a few sentences."""
         if self.evaluation is not None:
-            return f"{statement(self.evaluation)} {say('levels', run=self)}".strip()
+            return f"{statement(self.evaluation)} {sentence('levels', run=self)}".strip()
         kept_share = percent(1 - self.delivered.delivery.rejected_share)
         return f"{self.outcome.left_out} The map keeps {kept_share} of the scene."
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must not miss."""
-        judge = say("coordinates", run=self) if self.judge and self.judge.warns else ""
+        judge = sentence("coordinates", run=self) if self.judge and self.judge.warns else ""
         advice = str(self.outcome.split["train"].attrs.get(ADVICE, ""))
-        return tuple(filter(None, (judge, say("out_of_reach", run=self), advice)))
+        return tuple(filter(None, (judge, sentence("out_of_reach", run=self), advice)))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Where the numbers come from: the split, the goal, and which half of the test pixels."""
-        judge = say("coordinates", run=self) if self.judge and not self.judge.warns else ""
+        judge = sentence("coordinates", run=self) if self.judge and not self.judge.warns else ""
         meaning = str(self.outcome.split["train"].attrs.get(MEANING, ""))
-        of_map = (say("about_goal", run=self), say("about_unknown", run=self), meaning)
-        return tuple(filter(None, (*of_map, judge, say("no_promise", run=self), self.choice)))
+        of_map = (sentence("about_goal", run=self), sentence("about_unknown", run=self), meaning)
+        return tuple(filter(None, (*of_map, judge, sentence("no_promise", run=self), self.choice)))
 
     @cached_property
     def confidence_table(self) -> xr.Dataset | None:
@@ -165,7 +166,7 @@ class Judgement:
     @property
     def choice(self) -> str:
         """Which weight of the context was chosen, in a sentence; empty where nothing was."""
-        return say("weight", run=self)
+        return sentence("weight", run=self)
 
 
 class PlaceAlone(NamedTuple):
@@ -189,13 +190,6 @@ class PlaceAlone(NamedTuple):
 
 
 _APART = ("polygons", "blocks")  # samplings that keep training and test pixels apart
-
-
-def say(name: str, **values: object) -> str:
-    """Return a sentence of ``words.jinja``, about these values."""
-    template = templates("hsreject.pipeline", FILTERS).get_template("words.jinja")
-    macro: Any = getattr(template.module, name)
-    return " ".join(str(macro(**values)).split())
 
 
 def judged_pixels(split: xr.Dataset) -> xr.DataArray:

@@ -13,7 +13,7 @@ from hsreject import __version__
 from hsreject.errors import InputError
 from hsreject.evaluation.confidence_classes import CONFIDENCE_CLASSES
 from hsreject.io.grid import PixelGrid
-from hsreject.pipeline.judgement import judged_pixels, say
+from hsreject.pipeline.judgement import judged_pixels, sentence
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.plot.map_displays import ClassMapDisplay
 from hsreject.plot.promise_displays import CertificateDisplay
@@ -103,7 +103,7 @@ def _with_test(judgement: Judgement, drawn: Pictures) -> dict[str, Any]:
             (name, systems[name].delivery.rejected_share, _picture_of(systems[name], drawn, name))
             for name in names[1:]
         ],
-        "system_notes": say("table_notes", systems=judged[SYSTEM].values, of_curves=False),
+        "system_notes": sentence("table_notes", systems=judged[SYSTEM].values, of_curves=False),
     }
     if judgement.confidence_table is not None:
         values["thirds"] = records(judgement.confidence_table)
@@ -201,5 +201,5 @@ def curve_table(tree: xr.DataTree) -> tuple[list[str], list[list[str]], str]:
         ]
         for system in summary[SYSTEM].values
     ]
-    notes = say("table_notes", systems=summary[SYSTEM].values, of_curves=True)
+    notes = sentence("table_notes", systems=summary[SYSTEM].values, of_curves=True)
     return ["system", *columns], rows, notes

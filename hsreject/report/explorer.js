@@ -65,12 +65,12 @@ const pointOf = (s) => (state.by === "cost" ? cheapest(s, state.cost) : nearest(
 const lastKept = (s, i) => (s.thresholds ? s.ranks[0][i]
   : Math.max(0, s.ranks.reduce((count, plane) => count + plane[i], 0) - 1));
 
-// The 95 % interval of a share, from the counts and the formula of hsreject.measures.uncertainty.Clumps:
+// The 95 % interval of a share, from the counts and the formula of hsreject.measures.uncertainty.Clusters:
 // `squares` sums the squared numbers of samples in each block, whose errors are correlated.
 function interval(s, k, right, n, squares) {
-  const worth = n / (1 + s.correlation[planeOf(s, k)] * (squares / n - 1)), unsure = (s.critical ?? NaN) ** 2 / worth, share = right / n;
-  const middle = share + unsure / 2, half = Math.sqrt(unsure * (share * (1 - share) + unsure / 4));
-  return [(middle - half) / (1 + unsure), (middle + half) / (1 + unsure)];
+  const nEffective = n / (1 + s.correlation[planeOf(s, k)] * (squares / n - 1)), z2OverN = (s.critical ?? NaN) ** 2 / nEffective, share = right / n;
+  const middle = share + z2OverN / 2, half = Math.sqrt(z2OverN * (share * (1 - share) + z2OverN / 4));
+  return [(middle - half) / (1 + z2OverN), (middle + half) / (1 + z2OverN)];
 }
 const intervalAt = (s, k) => interval(s, k, s.an[k], s.an[k] + s.mn[k], s.squares[k]);
 

@@ -36,13 +36,12 @@ from hsreject.report.page import (
     Picture,
     Swatch,
     area,
-    percent,
     read_source,
     records,
     render,
 )
 from hsreject.schema import OPERATING_POINT
-from hsreject.templates import templates
+from hsreject.templates import percent, templates
 
 if TYPE_CHECKING:
     from hsreject.evaluation.evaluation import Evaluation

@@ -39,11 +39,6 @@ class Picture:
         return base64.b64encode(self.file.read_bytes()).decode("ascii")
 
 
-def percent(value: float, digits: int = 1) -> str:
-    """Return a share as a percentage; what is not known is a dash."""
-    return "-" if np.isnan(value) else f"{100 * value:.{digits}f} %"
-
-
 def number(value: str | float, times: float = 1, digits: int = 3) -> str:
     """Return a number with this many digits; text stays, and what is not known is a dash."""
     if isinstance(value, str):
@@ -71,9 +66,7 @@ def records(table: xr.Dataset) -> list[dict[Any, Any]]:
 
 FILTERS: dict[str, Callable[..., str]] = {
     "area": area,
-    "count": "{:,.0f}".format,
     "number": number,
-    "percent": percent,
     "share": share,
     "with_interval": with_interval,
 }

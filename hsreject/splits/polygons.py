@@ -295,8 +295,9 @@ def polygon_advice(per_class: Sequence[int] | NDArray[np.intp], n_pixels: int) -
         return ""
     n_clusters = sum(per_class)
     return (
-        f"Training pixels lie in {n_clusters} clumps ({n_pixels / n_clusters:.0f} pixels each). "
-        "Confidence is for places like these; add clumps elsewhere: five small ones beat one large."
+        f"Training pixels lie in {n_clusters} clusters ({n_pixels / n_clusters:.0f} pixels each). "
+        "Confidence is for places like these; add clusters elsewhere: five small ones beat one "
+        "large."
     )
 
 

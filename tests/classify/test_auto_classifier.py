@@ -190,7 +190,7 @@ def test_polygons_are_left_out_whole() -> None:
     cube = cube + 0.3 * labels
     train = squares(labels, [(0, 1), (9, 12), (20, 3), (2, 22), (11, 33), (19, 25)])
     model = hr.AutoClassifier()
-    with pytest.warns(FewPolygonsWarning, match="6 clumps"):
+    with pytest.warns(FewPolygonsWarning, match="6 clusters"):
         probability = model.fit_predict_proba(cube, train)
     assert schema.CALIBRATED in probability.attrs
     assert "bands pixels" in model.tried_.candidate  # a forest, where neighbours tell too little
@@ -203,7 +203,7 @@ def test_polygons_are_left_out_whole() -> None:
         for left_out in masks:
             assert not np.intersect1d(polygons[left_out], polygons[~left_out & (polygons > 0)]).size
     named = train.assign_coords(polygon=(("y", "x"), np.where(polygons > 3, 4, polygons)))
-    with pytest.warns(FewPolygonsWarning, match="4 clumps"):
+    with pytest.warns(FewPolygonsWarning, match="4 clusters"):
         hr.AutoClassifier().fit(cube, named)
 
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from hsreject.cli.console import distinct, print_table, progress_on, say
+from hsreject.cli.console import distinct, print_line, print_table, progress_on
 
 
 def test_without_a_terminal_each_stage_is_logged_once() -> None:
@@ -130,7 +130,7 @@ def test_other_listeners_are_left_alone(listening) -> None:
 
 def test_names_do_not_steer_the_terminal(capsys) -> None:
     print_table(("class", "kept"), [("soil\x1b[2J", "\x9b1m")], title="\x1b]0;title\a")
-    say("wrote \x1b[8mmap\u202e.tif")
+    print_line("wrote \x1b[8mmap\u202e.tif")
     assert capsys.readouterr().out.translate({10: None}).isprintable()
 
 

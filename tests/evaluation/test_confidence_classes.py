@@ -48,7 +48,7 @@ def test_without_ties_thirds_are_of_one_size() -> None:
 @pytest.mark.parametrize("n_unknown", [1, 4, 8])
 def test_unknown_pixels_are_low_and_fill_the_lowest_third_first(n_unknown) -> None:
     confidence = np.arange(12.0)
-    unknown = confidence >= 12 - n_unknown  # the surest ones, so that confidence alone is wrong
+    unknown = confidence >= 12 - n_unknown  # the most confident, so that confidence alone is wrong
     level = np.array(classes_of(confidence, unknown))
     assert (level[unknown] == 1).all()
     assert (level == 1).sum() == max(n_unknown, 4)

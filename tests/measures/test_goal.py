@@ -24,12 +24,12 @@ def test_a_threshold_may_be_any_number() -> None:
     assert hr.Goal(threshold=-(10**400)).value == -np.inf
 
 
-@pytest.mark.parametrize("wishes", [{}, {"accuracy": 0.9, "fraction": 0.1}])
-def test_exactly_one_is_asked_for(wishes) -> None:
+@pytest.mark.parametrize("requested", [{}, {"accuracy": 0.9, "fraction": 0.1}])
+def test_exactly_one_is_asked_for(requested) -> None:
     with pytest.raises(InputError, match="exactly one of accuracy"):
-        hr.Goal(**wishes)
+        hr.Goal(**requested)
     with pytest.raises(ConfigError, match=r"\[goal\].*exactly one"):
-        hr.Goal.from_table(wishes)
+        hr.Goal.from_table(requested)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -156,19 +156,19 @@ def test_independent_samples_have_the_interval_of_wilson() -> None:
     )
 
 
-def test_intervals_of_clumped_errors_cover_the_truth() -> None:
+def test_intervals_of_clustered_errors_cover_the_truth() -> None:
     """Of 200 draws: blocks of 40 samples, each with an accuracy of its own; half are rejected."""
     rng = np.random.default_rng(0)
-    covered = {"all": [], "surest": []}
+    covered = {"all": [], "most confident": []}
     block = np.repeat(np.arange(60), 40)
-    truth = {"all": 0.85, "surest": 0.9}
+    truth = {"all": 0.85, "most confident": 0.9}
     for _ in range(200):
         accuracy = rng.beta(1.6, 0.4, 60)[block]
         sure = rng.random(block.size) < 0.5  # errors are half as frequent among them
         correct = rng.random(block.size) < 1 - (1 - accuracy) * np.where(sure, 0.5, 1)
         clusters = Clusters.of(correct, block)
-        for name, chosen in (("all", np.ones_like(sure)), ("surest", sure)):
+        for name, chosen in (("all", np.ones_like(sure)), ("most confident", sure)):
             low, high = clusters.interval(correct, chosen)
             covered[name].append(low <= truth[name] <= high)
     assert np.mean(covered["all"]) >= 0.91
-    assert np.mean(covered["surest"]) >= 0.91
+    assert np.mean(covered["most confident"]) >= 0.91

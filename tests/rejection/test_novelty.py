@@ -34,13 +34,13 @@ def by_definition(
     plain = features.values.astype(np.float64)
     at = (training.values > 0) & ~np.isnan(plain).any(axis=0)
     samples, classes = plain[:, at].T, training.values[at]
-    clump = np.arange(len(samples)) if polygons is None else polygons[at]
+    cluster = np.arange(len(samples)) if polygons is None else polygons[at]
 
     def nearest(pixel: np.ndarray, others: np.ndarray) -> float:
         return min(np.sqrt(((pixel - other) ** 2).sum()) for other in others)
 
     places = range(len(samples))
-    e = np.array([nearest(samples[i], samples[clump != clump[i]]) for i in places])
+    e = np.array([nearest(samples[i], samples[cluster != cluster[i]]) for i in places])
     u = np.array([nearest(samples[i], samples[classes != classes[i]]) for i in places])
     floor = 0.01 * np.median(e)
     e, u = np.maximum(e, floor), np.maximum(u, floor)
