@@ -449,7 +449,7 @@ def test_what_a_scene_holds_is_part_of_the_key(tmp_path) -> None:
     cube, labels = hr.synthetic_scene(rows=40, columns=36, n_classes=3, n_bands=12)
     for scene in ((cube, labels), (cube + 1, labels), (cube, labels.where(labels != 2, 0))):
         run_stages({"classifier": "lda", "seed": 3, "scene": scene}, tmp_path)
-    assert len(kept_stages(tmp_path, "classifier-*")) == 3
+    assert len(kept_stages(tmp_path, "classifier-*.nc")) == 3
 
 
 def test_objects_stand_for_tables_and_give_the_same() -> None:
