@@ -160,7 +160,7 @@ class Ranking:
 
     @classmethod
     def of(cls, maps: xr.Dataset) -> Ranking:
-        """Return the ranking in a Dataset: a :class:`Stack` where labels are maps by place."""
+        """Return the ranking in a Dataset: a ``Stack`` where labels are maps by place."""
         parts: dict[str, Any] = {name: maps[name] for name in _OPTIONAL if name in maps}
         if OPERATING_POINT in maps["label"].dims:
             return Stack(maps["label"], maps["confidence"], rejected=maps["rejected"], **parts)
@@ -351,7 +351,7 @@ class Stack(Ranking):
 
     @classmethod
     def of_maps(cls, maps: Sequence[xr.Dataset]) -> Stack:
-        """Return the stack of maps that are made as those of :meth:`Ranking.at`."""
+        """Return the stack of maps that are made as those of :meth:`hsreject.Ranking.at`."""
         first = maps[0]
         planes = [one[["label", "confidence", "rejected"]].drop_attrs(deep=False) for one in maps]
         stack = xr.concat(planes, dim=OPERATING_POINT, combine_attrs="override")
@@ -390,7 +390,7 @@ class Stack(Ranking):
     def at(
         self, threshold: float | NDArray[np.float64], *, attrs: Mapping[str, Any] = NO_ATTRS
     ) -> xr.Dataset:
-        """Return the map at a place, as :meth:`Ranking.at` does."""
+        """Return the map at a place, as :meth:`hsreject.Ranking.at` does."""
         place = int(threshold)
         label, confidence = (self._plane(name, place) for name in ("label", "confidence"))
         confidence = confidence.assign_attrs({"long_name": self.meaning or RANK})
