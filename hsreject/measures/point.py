@@ -4,15 +4,16 @@ The paper splits the samples into accurate and misclassified, kept and rejected.
 of accurate kept AN, misclassified kept MN, accurate rejected AR and misclassified rejected MR, and
 :math:`n = AN + MN + AR + MR`:
 
-====================== ========================================== ============================
-measure                definition                                 where the definition fails
-====================== ========================================== ============================
-rejected fraction      :math:`r = (AR + MR) / n`                  never
-nonrejected accuracy   :math:`A = AN / (AN + MN)`                 everything rejected: NaN
-classification quality :math:`Q = (AN + MR) / n`                  never
-rejection quality      :math:`\varphi=(MR/AR)/((MN+MR)/(AN+AR))`  see below
-cost                   :math:`L = (MN + \rho (AR + MR)) / n`      never
-====================== ========================================== ============================
+rejected fraction
+    :math:`r = (AR + MR) / n`
+nonrejected accuracy
+    :math:`A = AN / (AN + MN)`, NaN where everything is rejected
+classification quality
+    :math:`Q = (AN + MR) / n`
+rejection quality
+    :math:`\varphi = (MR / AR) / ((MN + MR) / (AN + AR))`
+cost
+    :math:`L = (MN + \rho (AR + MR)) / n`
 
 :math:`\varphi` is 1 when nothing is rejected; else NaN when the classifier makes no error or only
 errors, since the odds among all samples are then 0 or infinite and there is nothing to compare
