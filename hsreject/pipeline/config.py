@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-import xarray as xr
 
 from hsreject.errors import ConfigError, FileError, shown
 from hsreject.registry import nearest
@@ -91,7 +90,7 @@ def _plain(value: Any) -> Any:
         return shown(value)
     if isinstance(value, int | float | bool):
         return value
-    if isinstance(value, xr.DataArray):
+    if hasattr(value, "dims"):  # a DataArray; xarray takes long to import
         return f"<{value.name} in memory>"
     return shown(_ADDRESS.sub("", repr(value)))  # which differs from run to run
 
