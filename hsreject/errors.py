@@ -7,7 +7,7 @@ import os
 import re
 
 _URL = re.compile(
-    r"""\b((?:https?|s3|ftp):[/\\]+)  # scheme
+    r"""\b(https?|s3|ftp):[/\\]+  # scheme, of which a path loses a slash
     (?:[^/\\\s?#]*@)?  # user and password
     ([^\s?]*)
     (?:\?\S*?(?=['")\].,;:]*(?:\s|$)))?  # query, up to the punctuation of the text around it
@@ -26,7 +26,7 @@ def shown(source: str | os.PathLike[str]) -> str:
     which names in files may hold, become spaces: they would steer a terminal. Readers use the path
     itself.
     """
-    text = _UNPACKED.sub("", _URL.sub(r"\1\2", str(source)))
+    text = _UNPACKED.sub("", _URL.sub(r"\1://\2", str(source)))
     return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
 
 

@@ -6,6 +6,7 @@ import errno
 import glob
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -43,6 +44,8 @@ def existing(path: str | PathLike[str]) -> Path:
     except ValueError:
         raise FileError(f"The name {str(file)!a} is not in UTF-8. Rename the file.") from None
     except FileNotFoundError:
+        if re.match(r"\w{2,}:/", str(file)):
+            raise FileError(f"{file} is not read by URL here. Download the file.") from None
         raise FileError(f"{file} does not exist. Check the path.") from None
     except IsADirectoryError:
         raise FileError(f"{file} is a folder. Give the file inside it.") from None

@@ -54,6 +54,8 @@ import hsreject.pipeline.run
 import hsreject.pipeline.training
 from hsreject.cli import main
 from hsreject.datasets import scenes
+from hsreject.mapping.model_file import read_fitted
+from hsreject.pipeline.stages import STAGES
 
 LONGEST = 300.0  # seconds that any command may take before it counts as hanging
 SCENE = "scene.tif"
@@ -320,7 +322,9 @@ def _essence(path: Path) -> object:
 
 
 def _answers(path: Path) -> object:
-    """Return what a model predicts for the scene beside it."""
+    """Return what a model predicts for the scene beside it; of a stage, what was fitted for it."""
+    if path.parent.name == STAGES:
+        return type(read_fitted(path)).__name__
     model = hr.load_model(path)
     scene = hr.open_scene(path.with_name(SCENE))
     calibration = {name: values.tobytes() for name, values in model.calibration.items()}

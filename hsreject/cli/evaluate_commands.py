@@ -20,6 +20,7 @@ from hsreject.cli.options import (
     new_folder,
 )
 from hsreject.errors import InputError
+from hsreject.io.remote import as_path
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -158,7 +159,7 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
     from hsreject.files import check_target
 
     check_target(out, overwrite=overwrite)  # before the work, not after it
-    names = name or [path.stem for path in labels]
+    names = name or [as_path(path).stem for path in labels]
     if not len(labels) == len(confidence) == len(set(names)):
         raise InputError(
             "Each system has one --labels, one --confidence and a name of its own (got "

@@ -21,6 +21,7 @@ from hsreject.cli.options import (
     new_file,
 )
 from hsreject.errors import HsrejectError, InputError
+from hsreject.io.remote import as_path
 
 # An option as Python messages write it: nodata=255, align='nearest', names={255: 'NAME'}
 _KEYWORD = re.compile(
@@ -78,7 +79,8 @@ def init_command(  # noqa: PLR0913 (all but two are options)
     check_there(scene, labels)
     from hsreject.files import check_target, replacing
 
-    target = Path(f"{scene.stem}.toml") if out is None else out
+    named = as_path(scene)  # of a URL without its query
+    target = Path(f"{named.stem}.toml") if out is None else out
     check_target(target, overwrite=overwrite)
 
     from hsreject.measures.choosing import Goal
@@ -109,7 +111,7 @@ def init_command(  # noqa: PLR0913 (all but two are options)
         raise type(error)(_in_options(str(error), labels)) from error
     with replacing(target, overwrite=overwrite) as work:
         work.write_text(draft.text, encoding="utf-8")
-    print_line(f"{scene.name}: {draft.summary}")
+    print_line(f"{named.name}: {draft.summary}")
     for note in draft.notes:
         print_line(f"- {note}")
     print_line(f"wrote {target}; next: hsreject run {target}")

@@ -15,11 +15,11 @@ from dask.base import compute
 from numpy.typing import NDArray
 
 from hsreject.errors import InputError
-from hsreject.files import existing, reading
+from hsreject.files import reading
 from hsreject.io.describe import note_on_zeros
 from hsreject.io.grid import PixelGrid
 from hsreject.io.lookup import LookupTable
-from hsreject.io.remote import existing_scene
+from hsreject.io.remote import as_path, existing_scene
 from hsreject.io.scene import Kind, file_kind
 from hsreject.io.vectors.vector import is_known, read_columns
 from hsreject.measures.choosing import Goal
@@ -128,9 +128,9 @@ def _looked_at(
     progress: ProgressCallback,
 ) -> _Look:
     """Open scene and labels, and count; or say why nothing can be learned."""
-    labels = Path(files.labels)
-    files = replace(files, path=str(existing_scene(Path(str(files.path)))))
-    if files.attribute is None and file_kind(existing(labels)) is Kind.VECTOR:
+    scene, labels = existing_scene(str(files.path)), existing_scene(files.labels)
+    files = replace(files, path=str(scene), labels=str(as_path(files.labels)))
+    if files.attribute is None and file_kind(labels) is Kind.VECTOR:
         attribute, paired = _class_attribute(labels, files.labels_variable, notes)
         names = files.names or {str(code): name for code, name in (paired or {}).items()} or None
         files = replace(files, attribute=attribute, names=names)
@@ -186,7 +186,7 @@ def _rendered(
         .get_template("draft.toml.jinja")
         .render(
             summary=look.summary,
-            title=Path(str(files.path)).stem,
+            title=as_path(str(files.path)).stem,
             goal=goal,
             place=in_sensor or PixelGrid.of(look.cube),
             notes=notes,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
-_HEAP = b"GCOL\1\0\0\0"  # how a heap of texts begins
+_HEAP = b"GCOL\1"  # how a heap of texts begins; HDF5 looks at no more
 _REFERENCE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])  # into a heap
 # Of an attribute: a datatype of variable length (of 16 bytes, the reference, by what its elements
 # are), whose literal bytes come first so that it is found quickly, and the dataspace after it.

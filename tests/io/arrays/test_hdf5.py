@@ -70,11 +70,13 @@ def test_the_mask_beside_a_product_does_not_lead_to_other_files(tmp_path: Path) 
         hr.open_scene(path)
 
 
-def test_a_heap_that_hdf5_would_read_for_ever(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reserved", [0, 35])
+def test_a_heap_that_hdf5_would_read_for_ever(tmp_path: Path, reserved) -> None:
     path = tmp_path / "result.nc"
     hr.write_dataset(xr.Dataset({"a": ("x", np.arange(3))}), path)
     raw = bytearray(path.read_bytes())
     heap = raw.index(b"GCOL")
+    raw[heap + 7] = reserved
     raw[heap + 16 : heap + 32] = bytes(16)  # its first entry, now free and without a length
     path.write_bytes(raw)
     with pytest.raises(HsrejectError, match="heap"):
