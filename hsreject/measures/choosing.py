@@ -86,13 +86,13 @@ class Goal:
 
     @classmethod
     def one_of(cls, requested: Mapping[str, Any]) -> Goal:
-        """Return the only goal that is not None; an error names only these."""
+        """Pick the only goal that is not None; an error names only these."""
         kind = only_one(requested)
         return cls(**{kind: requested[kind]})
 
     @classmethod
     def from_table(cls, table: object) -> Goal:
-        """Return the goal that the section [goal] of a configuration states."""
+        """Read the goal that the section [goal] of a configuration states."""
         kinds = tuple(_SHARES)
         with in_section("goal"):
             if not isinstance(table, Mapping):
@@ -117,7 +117,7 @@ class Goal:
 
 
 def only_one(requested: Mapping[str, Any]) -> str:
-    """Return the name of the only one that is not None, or say that there is no single one."""
+    """Find the name of the only one that is not None; an error where there is no single one."""
     kinds = [kind for kind, value in requested.items() if value is not None]
     if len(kinds) != 1:
         raise InputError(
@@ -128,7 +128,7 @@ def only_one(requested: Mapping[str, Any]) -> str:
 
 
 def _number(kind: str, value: Any) -> float:
-    """Return the value of a goal, or say why it makes no sense."""
+    """Check the value of a goal, and return it."""
     if np.ndim(value) == 0 and hasattr(value, "item"):
         value = value.item()  # a NumPy scalar, or an array of one number
     number = as_float(value)
@@ -262,7 +262,7 @@ def _for_accuracy(curve: xr.Dataset, target: float) -> OperatingPoint:
 
 
 def _point_of_least(loss: NDArray[np.float64], curve: xr.Dataset) -> OperatingPoint:
-    """Return the point of least loss; where others differ by rounding, the one rejecting least."""
+    """Find the point of least loss; where others differ by rounding, the one rejecting least."""
     best = np.flatnonzero(loss <= loss.min() + SAME_COST)
     index = int(best[np.argmin(curve["rejected_fraction"].values[best])])
     return OperatingPoint.from_curve(curve, index)

@@ -147,7 +147,7 @@ def _as_point(point: OperatingPoint | xr.Dataset, rejection_cost: float | None) 
 
 
 def _sign_of_difference(point_1: OperatingPoint, point_0: OperatingPoint, name: str) -> int:
-    """Return the sign of the difference of two shares: exact for counts, rounded for weights."""
+    """Find the sign of the difference of two shares: exact for counts, rounded for weights."""
     one, zero = getattr(point_1, name), getattr(point_0, name)
     difference = Fraction(one) / Fraction(point_1.n) - Fraction(zero) / Fraction(point_0.n)
     weighted = isinstance(one, float) or isinstance(zero, float)
@@ -158,7 +158,7 @@ def _sign_of_difference(point_1: OperatingPoint, point_0: OperatingPoint, name: 
 
 
 def _verdict(accurate: int, misclassified: int, rejected: int) -> tuple[Verdict, str]:
-    """Return the verdict and its reason, given the signs of what changes from point 0 to 1."""
+    """Find the verdict and its reason, given the signs of what changes from point 0 to 1."""
     if accurate == misclassified == 0:
         return Verdict.EQUAL, "same accurate and misclassified samples kept"
     if accurate * misclassified > 0:

@@ -87,7 +87,7 @@ def confusion_matrix(
 
 
 def _rows(table: ClassTable, classes: NDArray[np.int64], name: str) -> NDArray[np.intp]:
-    """Return the rows of classes in a table, or say which it lacks."""
+    """Find the rows of classes in a table; an error names those that it lacks."""
     rows = rows_of(table, classes)
     lacking = np.unique(classes[rows == len(table)])
     if lacking.size:

@@ -123,7 +123,7 @@ def minimum_cost_without_rejection(curve: xr.Dataset) -> xr.DataArray:
 
 
 def _errors_saved(counts: Counts[NDArray[Any]]) -> Any:
-    """Return how many fewer errors each point keeps than if nothing were rejected."""
+    """Count how many fewer errors each point keeps than if nothing were rejected."""
     share = counts.misclassified / counts.n
     if np.ptp(share) < inputs.ROUNDING:  # all points have the same labels
         return counts.misclassified_rejected
@@ -192,7 +192,7 @@ def cost_envelope(curve: xr.Dataset) -> xr.Dataset:
 
 
 def lower_hull(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the corners of the lower convex hull of points, x ascending.
+    """Find the corners of the lower convex hull of points, x ascending.
 
     A point is a corner of the hull only if the line through its two neighbours turns left there.
     Dropping all others at once, again and again, thins a long curve to a few points in array

@@ -229,14 +229,14 @@ def class_curves(
 
 
 def tie_bounds(ascending: NDArray[np.floating]) -> NDArray[np.intp]:
-    """Return where each distinct value begins, and the number of values."""
+    """Find where each distinct value begins, and the number of values."""
     return np.flatnonzero(np.concatenate(([True], ascending[1:] != ascending[:-1], [True])))
 
 
 def curve_columns(
     threshold: NDArray[np.float64], counts: Counts[NDArray[Any]], *, weighted: bool
 ) -> xr.Dataset:
-    """Return the columns of a curve: what `MEASURES` and `COUNTS` list, and the threshold."""
+    """Compute the columns of a curve: what `MEASURES` and `COUNTS` list, and the threshold."""
     meanings = {"rejected_fraction": FRACTION_AXIS, **MEASURES}
     measures = {name: np.empty(threshold.size) for name in meanings}
     four = [getattr(counts, name) for name in COUNTS]
@@ -259,12 +259,12 @@ def curve_columns(
 
 
 def counts_of(curve: xr.Dataset) -> Counts[NDArray[Any]]:
-    """Return the counts of a curve's points as arrays."""
+    """Read the counts of a curve's points as arrays."""
     return Counts(*(curve[name].values for name in COUNTS))
 
 
 def nearest_points(fraction: NDArray[np.float64], n_points: int) -> NDArray[np.intp]:
-    """Return the points of an ascending `fraction` nearest to equally spaced fractions."""
+    """Pick the points of an ascending `fraction` nearest to equally spaced fractions."""
     check_count("n_points", n_points, least=2)  # the two ends
     targets = np.linspace(fraction[0], fraction[-1], n_points)
     # the ends are wanted exactly, so they are always among the points

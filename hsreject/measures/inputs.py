@@ -19,7 +19,7 @@ ROUNDING = 1e-9
 
 
 def same_layout(arrays: Mapping[str, ArrayLike | xr.DataArray | None]) -> dict[str, NDArray[Any]]:
-    """Return the arrays that are not None as NumPy arrays of one shape and order, by name.
+    """Align the arrays that are not None: NumPy arrays of one shape and order, by name.
 
     DataArrays are brought to the dimension order of the first one; maps must share their grid.
     """
@@ -57,7 +57,7 @@ def _like(first: xr.DataArray, other: xr.DataArray, *, names: tuple[str, str]) -
 
 
 def _loaded(arrays: Iterable[Any]) -> list[NDArray[Any]]:
-    """Return NumPy arrays; lazy ones are computed together, since they often share their work."""
+    """Load arrays into NumPy; lazy ones together, since they often share their work."""
     data = [array.variable.data if isinstance(array, xr.DataArray) else array for array in arrays]
     if any(hasattr(array, "__dask_graph__") for array in data):
         from dask.base import compute  # noqa: PLC0415 - slow to import, rarely needed
@@ -67,12 +67,12 @@ def _loaded(arrays: Iterable[Any]) -> list[NDArray[Any]]:
 
 
 def correct_values(array: NDArray[Any], *, name: str = "correct") -> NDArray[np.bool_]:
-    """Return the accuracy vector of the paper, flat, or say how to make one."""
+    """Check the accuracy vector of the paper, and flatten it."""
     return _boolean(array, name=name, remedy="Compare the maps: correct = label == reference.")
 
 
 def rejected_values(array: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return the rejection vector of the paper, flat, or say how to make one."""
+    """Check the rejection vector of the paper, and flatten it."""
     return _boolean(array, name="rejected", remedy="Use rejected = confidence < threshold.")
 
 
@@ -87,7 +87,7 @@ def _boolean(array: NDArray[Any], *, name: str, remedy: str) -> NDArray[np.bool_
 
 
 def class_values(array: NDArray[Any], *, name: str) -> NDArray[np.int64]:
-    """Return classes as a flat array, or say which value is not one."""
+    """Check classes, and flatten them; an error names a value that is not one."""
     if array.dtype.kind not in "iu":
         raise InputError(f"{name} must hold integer classes (got {array.dtype}).")
     if array.min() <= 0:
@@ -100,7 +100,7 @@ def class_values(array: NDArray[Any], *, name: str) -> NDArray[np.int64]:
 
 
 def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArray[np.floating]:
-    """Return confidences as a flat array, all finite: float32 where they are, else float64."""
+    """Check that confidences are finite, and flatten them: float32 where they are, else float64."""
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must hold real numbers (got {array.dtype}).")
     flat = array.ravel()
@@ -116,7 +116,7 @@ def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArr
 
 
 def weight_values(array: NDArray[Any]) -> NDArray[Any]:
-    """Return sample weights, flat: int64 if they are integers, else float64."""
+    """Check sample weights, and flatten them: int64 if they are integers, else float64."""
     if array.dtype.kind not in "iuf":
         raise InputError(f"sample_weight must hold real numbers (got {array.dtype}).")
     values = array.ravel().astype(np.float64 if array.dtype.kind == "f" else np.int64)
@@ -131,13 +131,13 @@ def weight_values(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def cost_values(rejection_cost: ArrayLike) -> NDArray[np.float64]:
-    """Return rejection costs, one or several, all in [0, 1]."""
+    """Check rejection costs, one or several, all in [0, 1]."""
     remedy = "An error costs 1: divide the cost of a rejection by that of an error."
     return _unit_interval(rejection_cost, name=schema.REJECTION_COST, remedy=remedy)
 
 
 def fraction_values(rejected_fraction: ArrayLike) -> NDArray[np.float64]:
-    """Return rejected fractions as a list, all in [0, 1]."""
+    """Check rejected fractions, all in [0, 1], and list them."""
     remedy = "Write 10 % as 0.1."
     return np.atleast_1d(
         _unit_interval(rejected_fraction, name=schema.REJECTED_FRACTION, remedy=remedy)

@@ -163,7 +163,7 @@ def _curve(
     truth: NDArray[np.intp],
     tree: ClassTree,
 ) -> xr.Dataset:
-    """Return the columns; `row` and `truth` are the places of classes in the tree's table."""
+    """Compute the columns; `row` and `truth` are the places of classes in the tree's table."""
     n_levels, n_samples = confidence.shape
     # An answer is right from some level on, or never: for a class that the tree lacks. So its part
     # depends on its level, on the assigned class and on that first level: a small table.

@@ -83,7 +83,7 @@ def of_two_points(
     name: str,
     meaning: str,
 ) -> Any:
-    """Return `kernel(A_1, r_1, A_0, r_0)`, a named DataArray when an argument is one."""
+    """Compute `kernel(A_1, r_1, A_0, r_0)`, a named DataArray when an argument is one."""
     plain = [a if isinstance(a, xr.DataArray) else np.asarray(a, np.float64) for a in arguments]
     try:
         values = xr.apply_ufunc(kernel, *plain, dask="parallelized")
@@ -157,13 +157,13 @@ def relative_optimality_pairs(curve: xr.Dataset, *, n_points: int | None = None)
 
 
 def gain_and_step(accuracy_1: Any, fraction_1: Any, accuracy_0: Any, fraction_0: Any) -> Any:
-    """Return the change of A (1 - r), the accurate samples kept, and of r, from point 0 to 1."""
+    """Compute the change of A (1 - r), the accurate samples kept, and of r, from point 0 to 1."""
     gain = _accurate_kept(accuracy_1, fraction_1) - _accurate_kept(accuracy_0, fraction_0)
     return gain, np.subtract(fraction_1, fraction_0)
 
 
 def _accurate_kept(accuracy: Any, fraction: Any) -> Any:
-    """Return A (1 - r): 0 where everything is rejected and A is NaN."""
+    """Compute A (1 - r): 0 where everything is rejected and A is NaN."""
     return np.where(np.equal(fraction, 1), 0.0, np.multiply(accuracy, np.subtract(1, fraction)))
 
 
@@ -172,7 +172,7 @@ def _relative_optimality(*points: Any) -> Any:
 
 
 def _beta(gain: Any, step: Any) -> Any:
-    """Return beta of a change in accurate kept and in rejected samples, both in one unit."""
+    """Compute beta of a change in accurate kept and in rejected samples, both in one unit."""
     with np.errstate(divide="ignore", invalid="ignore"):
         # If both reject equally many, the one that keeps more accurate samples is better whatever
         # the cost: beta is then plus or minus infinity. Only 0 / 0, no difference at all, is put in
@@ -260,7 +260,7 @@ def operating_set(
 
 
 def _borders(reference: OperatingPoint, fraction: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the accurate kept share of each border, in the order of `BORDERS`."""
+    """Compute the accurate kept share of each border, in the order of `BORDERS`."""
     overall, accurate = reference.overall_accuracy, reference.accurate_kept / reference.n
     step = fraction - reference.rejected_fraction
     lowest = np.maximum(0.0, overall - fraction)
@@ -274,5 +274,5 @@ def _borders(reference: OperatingPoint, fraction: NDArray[np.float64]) -> NDArra
 
 
 def _clean(share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return shares with 0 for rounding: 1e-16 accurate rejected would give a huge phi."""
+    """Set shares to 0 that are rounding: 1e-16 accurate rejected would give a huge phi."""
     return np.where(np.abs(share) < 1e-12, 0.0, share)

@@ -115,7 +115,7 @@ class Counts(Generic[NumberT]):
         return _plain(np.where(np.equal(self.rejected, 0), 1.0, quality))
 
     def cost(self, rejection_cost: Any) -> Any:
-        """Return the mean cost per sample: 1 per error kept, `rejection_cost` per rejection."""
+        """Compute the mean cost per sample: 1 per error kept, `rejection_cost` per rejection."""
         return _plain((self.misclassified_kept + rejection_cost * self.rejected) / self.n)
 
 
@@ -188,23 +188,23 @@ _ADDED: set[str] = set()  # which of the measures are not of this file
 
 
 def added_measures() -> dict[str, Measure]:
-    """Return the measures that plugins have added, by name."""
+    """List the measures that plugins have added, by name."""
     return {name: measure for name, measure in MEASURES.items() if name in _ADDED}
 
 
 def measures_of(counts: Counts[Any]) -> dict[str, Any]:
-    """Return every measure in `MEASURES` by name."""
+    """Compute every measure in `MEASURES` by name."""
     return {name: getattr(counts, name) for name in MEASURES}
 
 
 def share(part: Any, whole: Any) -> Any:
-    """Return part / whole, NaN where the whole is 0."""
+    """Divide part by whole, NaN where the whole is 0."""
     with np.errstate(invalid="ignore"):
         return _plain(np.true_divide(part, whole))
 
 
 def _plain(value: Any) -> Any:
-    """Return a single number as a Python float, and arrays as they are."""
+    """Make a single number a Python float, and leave arrays as they are."""
     return float(value) if np.ndim(value) == 0 else value
 
 
@@ -273,7 +273,7 @@ class OperatingPoint(Shown, Counts[float]):
         rejected_fraction: float,
         n: float,
     ) -> OperatingPoint:
-        """Return the operating point that (A, Q, r) and the number of samples describe.
+        """Make the operating point that (A, Q, r) and the number of samples describe.
 
         With a = A (1 - r) the counts are (paper, theorem 2)::
 
@@ -316,7 +316,7 @@ class OperatingPoint(Shown, Counts[float]):
 
     @classmethod
     def from_curve(cls, curve: xr.Dataset, index: int | None = None) -> OperatingPoint:
-        """Return point number `index` of a curve.
+        """Read point number `index` of a curve.
 
         Parameters
         ----------
@@ -345,7 +345,7 @@ class OperatingPoint(Shown, Counts[float]):
         return cls(*counts, threshold=row["threshold"].item(), index=place)
 
     def __getitem__(self, name: str) -> Any:
-        """Return an attribute by its name: a point reads like a row of a curve."""
+        """Look up an attribute by its name: a point reads like a row of a curve."""
         return getattr(self, name)
 
     def _facts(self) -> dict[str, str]:
@@ -367,7 +367,7 @@ class OperatingPoint(Shown, Counts[float]):
     @overload
     def cost(self, rejection_cost: ArrayLike) -> Any: ...
     def cost(self, rejection_cost: ArrayLike) -> Any:
-        """Return the mean cost per sample: 1 per error kept, `rejection_cost` per rejection.
+        """Compute the mean cost per sample: 1 per error kept, `rejection_cost` per rejection.
 
         Parameters
         ----------
@@ -435,11 +435,11 @@ def operating_point(
 
 
 def _weight_of(weights: NDArray[Any]) -> float:
-    """Return the sum of weights; fsum is exact, hence the same for every order of the samples."""
+    """Sum weights; fsum is exact, hence the same for every order of the samples."""
     return int(weights.sum()) if weights.dtype.kind == "i" else math.fsum(weights)
 
 
 def _whole(value: float, *, within: float) -> float:
-    """Return the nearest integer if it is near enough, else the value itself."""
+    """Round to the nearest integer if it is near enough; else leave the value as it is."""
     nearest = round(value)
     return nearest if abs(value - nearest) <= min(max(within, 1e-9), 1e-3) else value

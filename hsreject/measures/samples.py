@@ -54,7 +54,7 @@ class EvaluationSamples(Generic[ConfidenceT_co]):
         return np.asarray(self.reference == self.label)
 
     def at(self, field: ArrayLike | xr.DataArray) -> NDArray[Any]:
-        """Return the values of another (y, x) map, such as area weights, at these pixels."""
+        """Pick the values of another (y, x) map, such as area weights, at these pixels."""
         if isinstance(field, xr.DataArray):
             field = schema.check_dims(field, schema.MAP_DIMS, name="map")
         return np.asarray(field)[self.row, self.column]

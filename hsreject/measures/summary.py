@@ -141,7 +141,7 @@ def accuracy_at(curve: xr.Dataset, rejected_fraction: ArrayLike) -> xr.DataArray
 
 
 def _kept_and_errors(curve: xr.Dataset) -> tuple[NDArray[Any], NDArray[Any], bool]:
-    """Return kept samples and errors among them, ascending from none kept, and if weighted."""
+    """Count kept samples and errors among them, ascending from none kept, and if weighted."""
     inputs.check_single_curve(curve, needed_by="AURC")
     fraction = curve["rejected_fraction"].values
     if fraction[0] != 0 or fraction[-1] != 1:
@@ -155,7 +155,7 @@ def _kept_and_errors(curve: xr.Dataset) -> tuple[NDArray[Any], NDArray[Any], boo
 
 
 def _mean_risk(n_kept: NDArray[Any], errors: NDArray[Any], *, weighted: bool) -> float:
-    """Return the module's sum over all ties; `n_kept` and `errors` count up to the end of each."""
+    """Compute the module's sum over all ties; `n_kept` and `errors` count up to the end of each."""
     new = np.diff(n_kept) > 0
     before, errors_before = n_kept[:-1][new], errors[:-1][new]
     size, new_errors = np.diff(n_kept)[new], np.diff(errors)[new]

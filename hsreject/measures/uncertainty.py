@@ -81,7 +81,7 @@ class Clusters:
         block: NDArray[np.integer],
         weight: NDArray[Any] | None = None,
     ) -> Clusters:
-        """Return the clusters of samples, whose `block` may have any numbers."""
+        """Form the clusters of samples, whose `block` may have any numbers."""
         place = np.unique(block, return_inverse=True)[1].ravel().astype(np.intp)
         amount = np.ones(correct.size) if weight is None else np.asarray(weight, dtype=float)
         sizes = np.bincount(place, amount)
@@ -108,7 +108,7 @@ class Clusters:
         return int(self.block.max()) + 1
 
     def sum_of_squares(self, subset: NDArray[np.bool_]) -> float:
-        """Return the sum over the blocks of the squared number, or weight, of chosen samples."""
+        """Sum the squared number, or weight, of chosen samples over the blocks."""
         if self.weight is None:
             return int((np.bincount(self.block[subset]) ** 2).sum())
         return float((np.bincount(self.block[subset], self.weight[subset]) ** 2).sum())
@@ -116,7 +116,7 @@ class Clusters:
     def sums_of_squares_above(
         self, confidence: NDArray[Any], threshold: NDArray[Any]
     ) -> NDArray[Any]:
-        """Return :meth:`sum_of_squares` of the samples that each threshold keeps, all at once.
+        """Compute :meth:`sum_of_squares` of the samples that each threshold keeps, all at once.
 
         A sample of weight w adds w (2 s + w), with s the weight of more confident ones in its
         block.
@@ -133,13 +133,13 @@ class Clusters:
         return _kept_above(added, confidence, threshold)
 
     def singles_above(self, confidence: NDArray[Any], threshold: NDArray[Any]) -> Any:
-        """Return the sum of squared weights of the samples that each threshold keeps."""
+        """Sum the squared weights of the samples that each threshold keeps."""
         if self.weight is None:
             return None
         return _kept_above(self.weight**2, confidence, threshold)
 
     def interval(self, part: NDArray[np.bool_], whole: NDArray[np.bool_]) -> tuple[float, float]:
-        """Return the 95 % interval of the share of `whole` samples that are `part` of it, too."""
+        """Compute the 95 % interval of the share of `whole` samples that are `part` of it, too."""
         weight = self.weight
         right, n, singles = np.count_nonzero(part & whole), np.count_nonzero(whole), None
         if weight is not None:
@@ -168,7 +168,7 @@ class Clusters:
 def _kept_above(
     number: NDArray[Any], confidence: NDArray[Any], threshold: NDArray[Any]
 ) -> NDArray[Any]:
-    """Return the sum of a number of each sample over those that each threshold keeps."""
+    """Sum a number of each sample over those that each threshold keeps."""
     ascending = np.argsort(confidence, kind="stable")
     # added up from the kept end: weights are no whole numbers, and few samples must not get lost
     kept = np.append(np.cumsum(number[ascending][::-1])[::-1], 0)
@@ -178,13 +178,13 @@ def _kept_above(
 def square_blocks(
     row: NDArray[np.integer], column: NDArray[np.integer], side: float
 ) -> NDArray[np.intp]:
-    """Return the square block that each pixel lies in, numbered in any way."""
+    """Find the square block that each pixel lies in, numbered in any way."""
     down, across = (np.asarray(axis // side, dtype=np.intp) for axis in (row, column))
     return np.asarray(down * (across.max() + 1) + across)
 
 
 def usual_side(shape: tuple[int, ...]) -> int:
-    """Return the side of blocks, in pixels: 16, and on small maps an eighth of the longer side."""
+    """Choose the side of blocks, in pixels: 16, and on small maps an eighth of the longer side."""
     return min(_USUAL_SIDE, max(max(shape) // _FEWEST_BLOCKS, 1))
 
 
@@ -325,7 +325,7 @@ def bootstrap_difference(  # noqa: PLR0913 (two rejectors, and how to draw)
 def _measures_of_resamples(
     correct: NDArray[np.bool_], confidence: NDArray[np.floating]
 ) -> Callable[[NDArray[Any], NDArray[np.float64]], NDArray[np.float64]]:
-    """Return the function (times, fractions) -> measures (measure, fraction).
+    """Make the function (times, fractions) -> measures (measure, fraction).
 
     The samples are sorted once. A resample is how many times each of them occurs, so that its whole
     curve costs two running sums.
@@ -353,7 +353,7 @@ def _measures_of_resamples(
 
 
 def _percentile(ascending: NDArray[np.float64], share: float) -> NDArray[np.float64]:
-    """Return a percentile over axis 0 without the NaN at the end.
+    """Compute a percentile over axis 0 without the NaN at the end.
 
     The nearest rank, not an interpolation, which would make NaN of infinite values.
     """

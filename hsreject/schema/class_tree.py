@@ -33,7 +33,7 @@ class Group:
 
     @classmethod
     def from_table(cls, name: str, line: object) -> Group:
-        """Return the group that a line of ``[groups]`` describes: its members, or a table."""
+        """Read the group that a line of ``[groups]`` describes: its members, or a table."""
         table: dict[str, Any] = dict(line) if isinstance(line, Mapping) else {"members": line}
         members, color, value = (table.pop(key, None) for key in ("members", "color", "value"))
         listed = isinstance(members, list | tuple) and all(isinstance(one, str) for one in members)
@@ -47,7 +47,7 @@ class Group:
 
 
 def groups_of(tree_or_groups: ClassTree | Mapping[str, Any] | Iterable[Group]) -> tuple[Group, ...]:
-    """Return the groups of a tree or of a section ``[groups]``."""
+    """List the groups of a tree or of a section ``[groups]``."""
     if isinstance(tree_or_groups, ClassTree):
         return tree_or_groups.groups
     groups: tuple[Any, ...] = ()
@@ -109,13 +109,13 @@ class ClassTree:
     def from_groups(
         cls, classes: ClassTable | Sequence[str], groups: Mapping[str, Any] | Iterable[Group]
     ) -> ClassTree:
-        """Return the tree of a section ``[groups]``: names and members, or members and color."""
+        """Read the tree of a section ``[groups]``: names and members, or members and color."""
         table = classes if isinstance(classes, ClassTable) else ClassTable.from_names(classes)
         return cls(table, groups_of(groups))
 
     @classmethod
     def from_attrs(cls, attrs: Mapping[Any, Any]) -> ClassTree | None:
-        """Return the tree stored in an array's attributes, or None if there is none."""
+        """Read the tree stored in an array's attributes, or None if there is none."""
         table = ClassTable.from_attrs(attrs)
         if table is None or GROUPS_ATTRIBUTE not in attrs:
             return None
@@ -132,7 +132,7 @@ class ClassTree:
 
     @classmethod
     def of(cls, array: xr.DataArray) -> ClassTree:
-        """Return the tree that an array of levels or answers carries; raises without one."""
+        """Read the tree that an array of levels or answers carries; raises without one."""
         tree = cls.from_attrs(array.attrs)
         if tree is None:
             name = "The array" if array.name is None else array.name
@@ -143,7 +143,7 @@ class ClassTree:
         return tree
 
     def to_attrs(self) -> dict[str, Any]:
-        """Return the attributes that store this tree: the table of all nodes, and the groups."""
+        """Make the attributes that store this tree: the table of all nodes, and the groups."""
         groups = {
             group.name: {"members": group.members, "color": group.color, "value": group.value}
             for group in self._coded
@@ -271,7 +271,7 @@ class ClassTree:
         return np.asarray(relation[rows_of(self.table, code), rows_of(self.classes, label)])
 
     def subset(self, values: Iterable[int]) -> ClassTree | None:
-        """Return the tree of some of the classes; None where no group is left.
+        """Reduce the tree to some of the classes; None where no group is left.
 
         Groups with a single member left are replaced by it. The others keep codes and colours.
         """
@@ -310,7 +310,7 @@ def _check_group(group: Group, names: Sequence[str]) -> None:
 
 
 def rows_of(table: ClassTable, values: ArrayLike) -> NDArray[np.intp]:
-    """Return the rows of values in a table; the number of rows for values that it lacks."""
+    """Find the rows of values in a table; the number of rows for values that it lacks."""
     low, high = min(table.values), max(table.values)
     rows = np.full(high - low + 3, len(table))  # of all values from low - 1 to high + 1
     rows[np.array(table.values) - low + 1] = np.arange(len(table))
@@ -318,7 +318,7 @@ def rows_of(table: ClassTable, values: ArrayLike) -> NDArray[np.intp]:
 
 
 def _mixed(colors: Iterable[str]) -> str:
-    """Return the mean of colours, of their light: the square root of the mean of squares."""
+    """Average colours by their light: the square root of the mean of squares."""
     channels = [[int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in colors]
     mean = np.sqrt(np.mean(np.square(channels, dtype=np.float64), axis=0))
     return "#" + "".join(f"{round(channel):02x}" for channel in mean)

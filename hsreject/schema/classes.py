@@ -101,7 +101,7 @@ class ClassTable:
         values: Sequence[int] | None = None,
         colors: Sequence[str] | None = None,
     ) -> ClassTable:
-        """Return the table of `names`, numbered from 1 and coloured by the palette unless given.
+        """Make the table of `names`, numbered from 1 and coloured by the palette unless given.
 
         Examples
         --------
@@ -122,12 +122,12 @@ class ClassTable:
 
     @classmethod
     def plain(cls, values: Sequence[int]) -> ClassTable:
-        """Return the table of classes that have no name but their value."""
+        """Make the table of classes that have no name but their value."""
         return cls.from_names([f"class {value}" for value in values], values=values)
 
     @classmethod
     def from_attrs(cls, attrs: Mapping[Any, Any]) -> ClassTable | None:
-        """Return the table stored in an array's attributes, or None if there is none."""
+        """Read the table stored in an array's attributes, or None if there is none."""
         if "flag_values" not in attrs:
             return None
         values = [int(value) for value in np.atleast_1d(attrs["flag_values"])]
@@ -140,7 +140,7 @@ class ClassTable:
         return cls.from_names([str(n) for n in np.atleast_1d(names)], values=values, colors=colors)
 
     def to_attrs(self) -> dict[str, Any]:
-        """Return the attributes that store this table."""
+        """Make the attributes that store this table."""
         return {
             "flag_values": list(self.values),
             "flag_meanings": " ".join(
@@ -151,7 +151,7 @@ class ClassTable:
         }
 
     def completed(self, values: Iterable[int]) -> ClassTable:
-        """Return this table with a plain name and a new colour for each of `values` it lacks.
+        """Extend this table by a plain name and a new colour for each of `values` it lacks.
 
         Examples
         --------
@@ -169,7 +169,7 @@ class ClassTable:
         )
 
     def subset(self, values: Iterable[int]) -> ClassTable:
-        """Return the rows of `values`, in their order; all of them must be in the table.
+        """Find the rows of `values`, in their order; all of them must be in the table.
 
         Examples
         --------
@@ -192,7 +192,7 @@ class ClassTable:
         )
 
     def name_of(self, value: int) -> str:
-        """Return the name of a value; values outside the table are called by their number."""
+        """Look up the name of a value; values outside the table are called by their number."""
         return self.names[self.values.index(value)] if value in self.values else f"class {value}"
 
     def __len__(self) -> int:

@@ -82,14 +82,14 @@ NO_REFERENCE_MEANING = "no reference"
 
 
 def good_bands(cube: xr.DataArray) -> NDArray[np.bool_]:
-    """Return which bands may be used: the `good_band` coordinate, or all."""
+    """Find which bands may be used: the `good_band` coordinate, or all."""
     if GOOD_BAND in cube.coords:
         return np.asarray(cube.coords[GOOD_BAND].values, dtype=bool)
     return np.ones(cube.sizes[BAND], dtype=bool)
 
 
 def valid_pixels(array: xr.DataArray) -> xr.DataArray:
-    """Return the mask (y, x) of the pixels of a cube, a field or a float map that have data.
+    """Find the mask (y, x) of the pixels of a cube, a field or a float map that have data.
 
     A pixel of a cube needs a finite number in every good band (no arithmetic survives an infinite
     one), a pixel of a field or a map needs numbers that are not NaN. Lazy when `array` is.
@@ -103,24 +103,24 @@ def valid_pixels(array: xr.DataArray) -> xr.DataArray:
 
 
 def pixels_of(cube: xr.DataArray, value: float) -> xr.DataArray:
-    """Return which pixels (y, x) have one value in all good bands, as those outside an image do."""
+    """Find which pixels (y, x) have one value in all good bands, as those outside an image do."""
     good = cube.isel({BAND: np.flatnonzero(good_bands(cube))})
     return (good == value).all(BAND)
 
 
 def without_pixels_of(cube: xr.DataArray, value: float) -> xr.DataArray:
-    """Return a scene in which pixels of one value in all good bands have no data."""
+    """Mask the pixels that have one value in all good bands: they have no data."""
     return cube.where(~pixels_of(cube, value)).assign_attrs(cube.attrs)
 
 
 def total_halo(halos: Iterable[int | None]) -> int | None:
-    """Return the halo of steps that follow each other: the sum, or None if one is None."""
+    """Add the halos of steps that follow each other; None if one is None."""
     sizes = list(halos)
     return None if None in sizes else sum(halo for halo in sizes if halo is not None)
 
 
 def check_dims(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> xr.DataArray:
-    """Return `array` with its dimensions in the order `dims`, or say which are wrong."""
+    """Bring the dimensions of `array` into the order `dims`; an error names wrong ones."""
     if not isinstance(array, xr.DataArray):
         raise InputError(
             f"{name} must be an xarray.DataArray with dims {_words(dims)} "
@@ -141,7 +141,7 @@ def check_dims(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> x
 
 
 def as_map(values: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
-    """Return `values` as a map (y, x); plain arrays are rows by columns."""
+    """Make `values` a map (y, x); plain arrays are rows by columns."""
     if isinstance(values, xr.DataArray):
         return check_dims(values, MAP_DIMS, name=name)
     if np.ndim(values) != len(MAP_DIMS):
@@ -152,7 +152,7 @@ def as_map(values: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
 
 
 def as_map_or_field(values: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
-    """Return `values` as a DataArray; plain arrays are maps (y, x) or fields (category, y, x)."""
+    """Make `values` a DataArray; plain arrays are maps (y, x) or fields (category, y, x)."""
     if isinstance(values, xr.DataArray):
         return values
     check_no_mask(values, name=name, remedy="Fill them: array.filled(...).")
@@ -173,7 +173,7 @@ def check_no_mask(values: object, *, name: str, remedy: str) -> None:
 
 
 def plain_field(values: Any, *, name: str) -> NDArray[Any]:
-    """Return a field given as an array, or say that some of it is masked."""
+    """Check that nothing of a field given as an array is masked, and return it."""
     return real_array(values, name=name, fill="np.nan")
 
 
@@ -205,7 +205,7 @@ def plain_array(values: Any, *, name: str, fill: str) -> NDArray[Any]:
 
 
 def category_labels(field: xr.DataArray) -> NDArray[np.integer]:
-    """Return the labels of the categories: their coordinate, or 1..K."""
+    """Read the labels of the categories: their coordinate, or 1..K."""
     if CATEGORY not in field.coords:
         return np.arange(1, field.sizes[CATEGORY] + 1)
     values = field.coords[CATEGORY].values

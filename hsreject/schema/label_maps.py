@@ -36,17 +36,17 @@ _ROWS = 512  # of a map, read at once
 
 
 def label_dtype(largest: int) -> np.dtype[Any]:
-    """Return the smallest unsigned type whose last value stays free for nodata."""
+    """Choose the smallest unsigned type whose last value stays free for nodata."""
     return np.dtype(np.uint8) if largest < np.iinfo(np.uint8).max else np.dtype(np.uint16)
 
 
 def nodata_label(dtype: DTypeLike) -> int:
-    """Return the label that says "no data": the largest value of a label type, 255 for uint8."""
+    """Compute the label that means "no data": the largest value of a label type, 255 for uint8."""
     return int(np.iinfo(np.dtype(dtype)).max)
 
 
 def check_labels(labels: xr.DataArray, *, name: str = "labels") -> xr.DataArray:
-    """Return reference labels (y, x), or say why these are not."""
+    """Check reference labels (y, x), and return them."""
     labels = check_dims(labels, MAP_DIMS, name=name)
     check_label_type(labels.dtype, name=name)
     return labels
@@ -62,14 +62,14 @@ def check_label_type(dtype: np.dtype[Any], *, name: str) -> None:
 
 
 def label_values(field: xr.DataArray) -> NDArray[Any]:
-    """Return the labels of the categories and, last, nodata, in the type of the label map."""
+    """List the labels of the categories and, last, nodata, in the type of the label map."""
     labels = category_labels(field)
     dtype = label_dtype(int(labels.max(initial=1)))
     return np.append(labels, nodata_label(dtype)).astype(dtype)
 
 
 def fill_value(labels: object) -> Any:
-    """Return the value that means "no label" beside 0, or None: the `_FillValue` of a DataArray."""
+    """Read the value that means "no label" beside 0, or None: the `_FillValue` of a DataArray."""
     if not isinstance(labels, xr.DataArray):
         return None
     stated: Any = labels.attrs.get("_FillValue", labels.encoding.get("_FillValue"))
@@ -77,7 +77,7 @@ def fill_value(labels: object) -> Any:
 
 
 def nodata_values(labels: xr.DataArray) -> list[Any]:
-    """Return the labels of a map that say "no data": :func:`nodata_label`, :func:`fill_value`."""
+    """List the labels of a map that mean "no data": :func:`nodata_label`, :func:`fill_value`."""
     last, fill = nodata_label(labels.dtype), fill_value(labels)
     return [last] if fill is None else [last, fill]
 
@@ -90,7 +90,7 @@ def canonical_labels(
     name: str = "label",
     error: type[HsrejectError] = InputError,
 ) -> NDArray[np.unsignedinteger[Any]]:
-    """Return labels as unsigned integers: the one place where they become so.
+    """Convert labels to unsigned integers: the one place where they become so.
 
     Pixels without data, which are NaN or one of `nodata`, get :func:`nodata_label` of the type:
     of `dtype`, or of the smallest that has room.
@@ -116,7 +116,7 @@ def canonical_labels(
 def reference_values(
     values: NDArray[np.integer], *, fill: Any = None, name: str = "labels"
 ) -> NDArray[np.integer]:
-    """Return reference labels in which only pixels with a reference differ from 0.
+    """Set reference labels to 0 wherever there is no reference; refuse negative ones.
 
     `fill` is another value that means that there is none (:func:`fill_value`).
     """
@@ -133,7 +133,7 @@ def reference_values(
 def reference_labels(
     labels: xr.DataArray | NDArray[Any], *, name: str = "labels"
 ) -> NDArray[np.integer]:
-    """Return the values of reference labels, checked: only pixels with a label differ from 0."""
+    """Check the values of reference labels: only pixels with a label differ from 0."""
     if isinstance(labels, xr.DataArray):
         values = np.asarray(check_labels(labels, name=name).values)
     else:
@@ -143,7 +143,7 @@ def reference_labels(
 
 
 def as_label_map(labels: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
-    """Return reference labels (y, x) as a DataArray, 0 where there is none."""
+    """Make reference labels (y, x) a DataArray, 0 where there is none."""
     values = reference_labels(labels, name=name)
     return as_map(labels, name=name).copy(data=values)
 
@@ -151,7 +151,7 @@ def as_label_map(labels: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataAr
 def reference_pixels(
     label: xr.DataArray, reference: xr.DataArray | NDArray[Any], *, name: str = "reference"
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which pixels (y, x) have a label and a reference, and which of those are right.
+    """Find which pixels (y, x) have a label and a reference, and which of those are right.
 
     The second array has one value for each of these pixels, in row order.
     """
@@ -174,13 +174,13 @@ def reference_pixels(
 
 
 def zero_meaning(labels: xr.DataArray) -> str:
-    """Return what 0 means in a label map: its attribute `zero_meaning`, or what its name says."""
+    """Read what 0 means in a label map: its attribute `zero_meaning`, or what its name says."""
     default = "rejected" if labels.name == LABEL_WITH_REJECTION else NO_REFERENCE_MEANING
     return str(labels.attrs.get(ZERO_MEANING, default))
 
 
 def attach_classes(array: xr.DataArray, classes: ClassTable) -> xr.DataArray:
-    """Return `array` with the class table in its attributes (and `class_name` along `category`)."""
+    """Attach the class table to the attributes of `array` (and `class_name` along `category`)."""
     array = array.assign_attrs(classes.to_attrs())
     if CATEGORY in array.dims and CATEGORY in array.coords:
         names = [classes.name_of(int(value)) for value in array.coords[CATEGORY].values]
@@ -189,7 +189,7 @@ def attach_classes(array: xr.DataArray, classes: ClassTable) -> xr.DataArray:
 
 
 def class_table(array: xr.DataArray) -> ClassTable:
-    """Return the class table that `array` carries, or a plain one made from its values."""
+    """Read the class table that `array` carries, or make a plain one from its values."""
     table = ClassTable.from_attrs(array.attrs)
     if table is not None:
         return table
@@ -206,7 +206,7 @@ def class_table(array: xr.DataArray) -> ClassTable:
 
 
 def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:
-    """Return 16 hexadecimal digits that identify a label map, or a ranking.
+    """Compute 16 hexadecimal digits that identify a label map, or a ranking.
 
     They do not depend on the type that numbers are stored in, nor on chunks: a map in memory and
     the same one in a file agree. A lazy map is read some rows at a time.

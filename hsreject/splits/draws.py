@@ -272,7 +272,7 @@ def given_split(train: Labels, test: Labels) -> tuple[Labels, Labels]:
 
 
 def _classes_present(values: NDArray[Any]) -> list[int]:
-    """Return the classes that have a pixel, ascending."""
+    """List the classes that have a pixel, ascending."""
     return [int(value) for value in np.unique(values) if value > 0]
 
 
@@ -285,7 +285,7 @@ def _check_fraction(fraction: float) -> None:
 
 
 def random_keys(count: int, seed: int, *stream: int) -> NDArray[np.uint64]:
-    """Return `count` random keys of one of the streams of a seed.
+    """Draw `count` random keys of one of the streams of a seed.
 
     Raw words of a bit generator: NumPy promises that these never change, while the methods of its
     `Generator` may draw differently in another version.
@@ -296,7 +296,7 @@ def random_keys(count: int, seed: int, *stream: int) -> NDArray[np.uint64]:
 
 
 def _drawn(values: NDArray[Any], quota: Callable[[int], int], seed: int) -> NDArray[np.bool_]:
-    """Return which pixels are drawn: `quota(size)` random ones of each class of that size."""
+    """Draw `quota(size)` random pixels of each class of that size."""
     mask = np.zeros(values.size, dtype=bool)
     for value in _classes_present(values):
         positions = np.flatnonzero(values == value)
@@ -309,7 +309,7 @@ def _drawn(values: NDArray[Any], quota: Callable[[int], int], seed: int) -> NDAr
 def _sample(
     labels: Labels, quota: Callable[[int], int], seed: int, *, how: str
 ) -> tuple[Labels, Labels]:
-    """Return the split whose training pixels are `quota(size)` of a class, at most half of it."""
+    """Draw the split whose training pixels are `quota(size)` of a class, at most half of it."""
     values = reference_labels(labels)
     in_train = _drawn(values, lambda size: min(quota(size), size // 2), seed)
     return split_by_masks(labels, in_train, (values > 0) & ~in_train, how=how, meaning=_BESIDE)
@@ -323,7 +323,7 @@ def _block_of_each_pixel(shape: tuple[int, ...], block_size: int) -> NDArray[np.
 def _choose_blocks(
     values: NDArray[Any], blocks: NDArray[np.intp], fraction: float, seed: int
 ) -> NDArray[np.bool_]:
-    """Return which blocks are for training, as a mask over block numbers.
+    """Draw which blocks are for training, as a mask over block numbers.
 
     Blocks come in one random order. Class after class, rare ones first, takes the next block that
     leaves every class at least half of its pixels, until it has its quota.
@@ -359,7 +359,7 @@ def split_by_masks(
     meaning: str,
     tested: bool = True,
 ) -> tuple[Labels, Labels]:
-    """Return `labels` where each mask holds and 0 elsewhere; not `tested`: none is missed there."""
+    """Keep `labels` where each mask holds, 0 elsewhere; not `tested`: none is missed there."""
     values = reference_labels(labels)
     zero = values.dtype.type(0)
     split = np.where(in_train, values, zero), np.where(in_test, values, zero)
@@ -375,7 +375,7 @@ def _split(
     meaning: str,
     tested: bool = True,
 ) -> tuple[Labels, Labels]:
-    """Return both parts of a split in the type of their templates, and report empty classes."""
+    """Make both parts of a split, in the type of their templates, and report empty classes."""
     present = _classes_present(everything)
     if not present:
         raise InputError("There is no labelled pixel to sample: every label is 0.")
@@ -414,7 +414,7 @@ def _warn_of_empty_classes(
 
 
 def _one_numbering(train: Labels, test: Labels) -> tuple[Labels, Labels]:
-    """Return both parts of a given split with one numbering of their polygons, if they have any."""
+    """Give both parts of a given split one numbering of their polygons, if they have any."""
     if not isinstance(train, xr.DataArray) or not isinstance(test, xr.DataArray):
         return train, test
     parts = check_labels(train), check_labels(test)

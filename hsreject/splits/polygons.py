@@ -41,7 +41,7 @@ _EIGHT_NEIGHBORS = np.ones((3, 3), dtype=bool)
 
 
 def polygon_numbers(labels: NDArray[Any] | xr.DataArray) -> NDArray[np.int32]:
-    """Return the number of the polygon that each labelled pixel belongs to, 0 elsewhere.
+    """Find the number of the polygon that each labelled pixel belongs to, 0 elsewhere.
 
     Labels of a vector file know their features: a coordinate `polygon` (y, x). Others are grouped
     by class into connected regions; gaps of up to two pixels do not divide one.
@@ -71,7 +71,7 @@ def polygon_numbers(labels: NDArray[Any] | xr.DataArray) -> NDArray[np.int32]:
 
 
 def cluster_size(labels: NDArray[Any] | xr.DataArray) -> float:
-    """Return the mean number of labelled pixels per cluster.
+    """Average the number of labelled pixels per cluster.
 
     Clusters are the polygons of labels that know them, else connected groups (8 neighbours) of one
     class. Scattered pixels have 1.1 to 1.6, digitised polygons 5 and more. NaN without any.
@@ -85,7 +85,7 @@ def cluster_size(labels: NDArray[Any] | xr.DataArray) -> float:
 
 
 def touching_share(labels: NDArray[Any] | xr.DataArray) -> float:
-    """Return the share of the labelled pixels beside a pixel of another class (8 neighbours).
+    """Compute the share of the labelled pixels beside a pixel of another class (8 neighbours).
 
     Where every pixel of a place is labelled, classes meet: 0.1 to 0.7 of the pixels do in maps.
     Polygons that people digitise rarely touch, 0 to 0.01.
@@ -226,7 +226,7 @@ def _all_touch(numbers: NDArray[np.int32]) -> bool:
 def _for_training(
     inside: NDArray[np.bool_], numbers: NDArray[np.int32], fraction: float, seed: int, value: int
 ) -> NDArray[np.bool_]:
-    """Return the pixels of a class's training polygons, or of one half of its only polygon."""
+    """Draw the pixels of a class's training polygons, or of one half of its only polygon."""
     names = np.unique(numbers[inside])
     if len(names) > 1:
         n_drawn = min(max(int(fraction * len(names) + 0.5), 1), len(names) - 1)
@@ -240,7 +240,7 @@ def _for_training(
 def _spread(
     values: NDArray[Any], numbers: NDArray[np.int32], n_per_class: int, seed: int
 ) -> NDArray[np.bool_]:
-    """Return `n_per_class` random pixels of each class, as evenly over its polygons as can be."""
+    """Draw `n_per_class` random pixels of each class, as evenly over its polygons as can be."""
     mask = np.zeros(values.shape, dtype=bool)
     for inside in _masks_by_class(values):
         polygon = numbers[inside]
@@ -290,7 +290,7 @@ def _meaning(counts: list[int], halved: list[str]) -> str:
 
 
 def polygon_advice(per_class: Sequence[int] | NDArray[np.intp], n_pixels: int) -> str:
-    """Return what would help most where training pixels lie in few polygons, or nothing."""
+    """Advise what would help most where training pixels lie in few polygons, or nothing."""
     if not len(per_class) or np.median(per_class) >= _ENOUGH_POLYGONS:
         return ""
     n_clusters = sum(per_class)
@@ -325,7 +325,7 @@ class LeftOutAccuracy:
     n_polygons: int  # that it rests on
 
     def __str__(self) -> str:
-        """Return the sentence that a report may print."""
+        """Write the sentence that a report may print."""
         if np.isnan(self.accuracy):
             return "One polygon per class: accuracy cannot be estimated."
         return (
@@ -432,7 +432,7 @@ def polygon_folds(
 
 
 def halves(positions: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Return which pixels lie in the second half of a polygon, cut across its longest axis."""
+    """Find which pixels lie in the second half of a polygon, cut across its longest axis."""
     centred = positions - positions.mean(axis=0)
     axis = np.linalg.svd(centred, full_matrices=False)[2][0]
     axis = axis * np.sign(axis[np.abs(axis).argmax()])
