@@ -42,7 +42,7 @@ CHAPTERS = {
 """Titles of the pages of public names, in the order of the work, and the modules they are from."""
 
 RETURNED = {
-    "io": ("io.describe.Description", "io.describe.ClassCount"),
+    "io": ("io.describe.Description", "io.describe.ClassCount", "io.grid.PixelGrid"),
     "schema": ("schema.class_tree.Group",),
     "context": (
         "context.segsalsa.SegSALSAResult",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hsreject.features.elimination import solve_on_image
-from hsreject.features.front_kernels import System
+from hsreject.features.front_kernels import ImageSystem
 from hsreject.features.pixels import cube_moments, feature_dtype, on_the_grid_of
 from hsreject.features.transformer import SceneTransformer
 from hsreject.features.windows import on_windows
@@ -84,7 +84,7 @@ class EdgeGraph:
         degree[:, 1:] += self.across
         degree[:-1] += self.down
         degree[1:] += self.down
-        system = System(identity + scale * degree, -scale * self.across, -scale * self.down)
+        system = ImageSystem(identity + scale * degree, -scale * self.across, -scale * self.down)
         return solve_on_image(system, self.valid if free is None else free, sides)
 
 

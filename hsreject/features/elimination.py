@@ -10,7 +10,7 @@ from hsreject.features.front_kernels import (
     GROUP,
     LANES,
     Fronts,
-    System,
+    ImageSystem,
     dissect,
     factorise,
     first_children,
@@ -47,7 +47,9 @@ def fronts_of(mask: NDArray[np.bool_]) -> Fronts:
     return Fronts(node, pixels, n_pivots, children, starts, ring, place, columns)
 
 
-def solve_on_image(system: System, mask: NDArray[np.bool_], sides: NDArray[Any]) -> NDArray[Any]:
+def solve_on_image(
+    system: ImageSystem, mask: NDArray[np.bool_], sides: NDArray[Any]
+) -> NDArray[Any]:
     """Return the solutions of a system on the pixels of a mask, for each of (side, y, x).
 
     They are 0 outside the mask and have the precision of the sides; in single precision the factor
@@ -59,7 +61,7 @@ def solve_on_image(system: System, mask: NDArray[np.bool_], sides: NDArray[Any])
     largest = int(sizes.max())
     factor = np.empty(fronts.columns[-1], dtype)
     factorise(
-        System(*(one.astype(dtype, copy=False) for one in system)),
+        ImageSystem(*(one.astype(dtype, copy=False) for one in system)),
         fronts,
         factor,
         np.empty((largest, largest), dtype),

@@ -30,7 +30,7 @@ GROUP = 4
 BLOCK = 32
 
 
-class System(NamedTuple):
+class ImageSystem(NamedTuple):
     """A symmetric, positive definite system on an image."""
 
     diagonal: NDArray[Any]  # (y, x)
@@ -192,7 +192,7 @@ def stack_places(
 
 @kernel
 def factorise(
-    system: System,
+    system: ImageSystem,
     fronts: Fronts,
     factor: FloatArray,
     front: FloatArray,
@@ -231,7 +231,7 @@ def factorise(
 
 @inner
 def _assemble(
-    front: FloatArray, system: System, fronts: Fronts, local: NDArray[Any], first: int, p: int
+    front: FloatArray, system: ImageSystem, fronts: Fronts, local: NDArray[Any], first: int, p: int
 ) -> None:
     """Put the entries of the pivots into their front, but those with pixels eliminated before."""
     node, across, down = fronts.node, system.across, system.down

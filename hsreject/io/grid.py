@@ -42,12 +42,27 @@ _ROTATED_X, _ROTATED_Y = "xc", "yc"
 
 @dataclass(frozen=True)
 class PixelGrid:
-    """Where the pixels of a map lie."""
+    """Where the pixels of a map lie.
+
+    Attributes
+    ----------
+    height, width : int
+        Numbers of rows and columns.
+    transform : affine.Affine
+        From column and row of the corner of a pixel to map coordinates; it may be rotated.
+    crs : rasterio.crs.CRS or None
+        The coordinate reference system, if it is known.
+
+    See Also
+    --------
+    hsreject.Sample : points on such a grid.
+    hsreject.Grid : what a prior is bound to, which has no place.
+    """
 
     height: int
     width: int
-    transform: Affine  # from (column, row) of a pixel's corner to map coordinates; may be rotated
-    crs: CRS | None = None  # coordinate reference system, if known
+    transform: Affine
+    crs: CRS | None = None
 
     @classmethod
     def of(cls, array: xr.DataArray) -> PixelGrid:

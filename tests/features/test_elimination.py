@@ -6,10 +6,10 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from hsreject.features.elimination import fronts_of, solve_on_image
-from hsreject.features.front_kernels import LANES, System
+from hsreject.features.front_kernels import LANES, ImageSystem
 
 
-def system_of(shape: tuple[int, int], seed: int) -> System:
+def system_of(shape: tuple[int, int], seed: int) -> ImageSystem:
     """Some edges and, as diagonal, a bit more than the sum of those of a pixel."""
     rng = np.random.default_rng(seed)
     across = -rng.uniform(0, 1, (shape[0], shape[1] - 1))
@@ -21,10 +21,10 @@ def system_of(shape: tuple[int, int], seed: int) -> System:
     ):
         diagonal[first] -= edges
         diagonal[second] -= edges
-    return System(diagonal, across, down)
+    return ImageSystem(diagonal, across, down)
 
 
-def matrix_of(system: System, mask: np.ndarray) -> sparse.csc_array:
+def matrix_of(system: ImageSystem, mask: np.ndarray) -> sparse.csc_array:
     """The same system over the pixels of a mask, in row order."""
     pixels = np.arange(mask.size).reshape(mask.shape)
     ends = [(pixels[:, :-1], pixels[:, 1:]), (pixels[:-1], pixels[1:])]
