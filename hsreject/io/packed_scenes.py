@@ -17,7 +17,7 @@ import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import cache, partial
+from functools import partial
 from pathlib import Path, PureWindowsPath
 from tempfile import gettempdir
 from typing import IO, Any, NamedTuple, cast
@@ -46,6 +46,8 @@ _ALWAYS_ALLOWED = 500_000_000  # bytes
 _BLOCK = 4096  # bytes: what an empty file takes
 _PIECE = 2**16  # bytes: more than any header of a tar archive
 _LONGEST_NAME, _LONGEST_PATH = 255, 1000  # bytes
+_folders: dict[tuple[Path, tuple[int, int]], tuple[Path, Callable[[], None]]] = {}
+"""Of each archive, by its path and state: where it is unpacked, and what removes that."""
 
 
 def scene_in(folder: Path, source: Path) -> Path:
@@ -74,20 +76,35 @@ def is_archive(path: Path) -> bool:
         return False
 
 
-@cache
-def unpacked(path: Path, _state: tuple[int, int]) -> Path:
+def unpacked(path: Path, state: tuple[int, int]) -> Path:
     """Return a folder with the content of an archive, which lives as long as the process.
 
     That of a process that was killed is removed by the next one.
     """
-    place = Path(gettempdir())
-    remove_leftovers(place, _HIDDEN)
-    with ExitStack() as stack:
-        folder = stack.enter_context(hidden_folder(place, _HIDDEN)) / path.name
-        folder.mkdir()
-        _unpack(path, folder)
-        atexit.register(stack.pop_all().close)
-    return folder
+    if (path, state) not in _folders:
+        place = Path(gettempdir())
+        remove_leftovers(place, _HIDDEN)
+        with ExitStack() as stack:
+            folder = stack.enter_context(hidden_folder(place, _HIDDEN)) / path.name
+            folder.mkdir()
+            _unpack(path, folder)
+            remove = stack.pop_all().close
+        atexit.register(remove)
+        _folders[path, state] = folder, remove
+    return _folders[path, state][0]
+
+
+@contextmanager
+def unpacked_for_now() -> Iterator[None]:
+    """Remove at the end what is unpacked in between: many archives would fill the disk."""
+    earlier = set(_folders)
+    try:
+        yield
+    finally:
+        for key in _folders.keys() - earlier:
+            _, remove = _folders.pop(key)
+            atexit.unregister(remove)
+            remove()
 
 
 class _Member(NamedTuple):

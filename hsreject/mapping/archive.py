@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hsreject.errors import FileError, HsrejectError, InputError, shown
 from hsreject.files import MANIFEST, check_folder, replacing
+from hsreject.io.packed_scenes import unpacked_for_now
 from hsreject.io.remote import RemotePath, as_path, is_store
 from hsreject.mapping.blocks import Resources
 from hsreject.mapping.map_scene import FILES, SUMMARY_FILE, Layers, map_scene, open_map_model
@@ -94,18 +95,19 @@ def map_archive(  # noqa: PLR0913 (those of map_scene)
             row = dict.fromkeys(_HEAD, "") | {"scene": title, "folder": name}
             begun, overwrite = time.perf_counter(), (place / MANIFEST).is_file()
             try:
-                result = map_scene(
-                    scene,
-                    trained,
-                    goal,
-                    out=place,
-                    sample=sample,
-                    reading=reading,
-                    layers=layers,
-                    resources=resources,
-                    overwrite=overwrite,
-                    progress=progress,
-                )
+                with unpacked_for_now():
+                    result = map_scene(
+                        scene,
+                        trained,
+                        goal,
+                        out=place,
+                        sample=sample,
+                        reading=reading,
+                        layers=layers,
+                        resources=resources,
+                        overwrite=overwrite,
+                        progress=progress,
+                    )
                 row |= {"status": MAPPED, "work": work, **_numbers(result.summary)}
             except HsrejectError as error:
                 row |= {"status": FAILED, "error": str(error)}

@@ -2,11 +2,15 @@
 
 import csv
 import os
+import tempfile
+import zipfile
 from pathlib import Path
 
 import pytest
 
 import hsreject as hr
+from hsreject.mapping.archive import map_archive
+from hsreject.mapping.reading import Reading
 from tests.cli.calling import call
 
 CONFIG = {
@@ -63,6 +67,31 @@ def test_a_folder_is_mapped_and_failures_are_collected(place, tmp_path, capsys) 
     shown = hr.open_map(tmp_path / "out/scene1/label.tif")
     assert (shown.values == alone.maps["label"].values).all()
     assert "3 of 4 scenes" in capsys.readouterr().out
+
+
+def test_archives_are_unpacked_one_at_a_time(place, tmp_path, monkeypatch) -> None:
+    room = tmp_path / "room"
+    room.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(room))
+    for number in (0, 1):
+        with zipfile.ZipFile(tmp_path / f"{number}.zip", "w") as archive:
+            archive.write(place / f"scenes/scene{number}.tif", "scene.tif")
+    (tmp_path / "2.zip").write_bytes((tmp_path / "0.zip").read_bytes())
+    hr.open_scene(tmp_path / "2.zip")
+    (own,) = room.iterdir()  # opened before, and maybe read later
+    n_folders = []
+
+    def count(*_report: object) -> None:
+        n_folders.append(len(list(room.iterdir())))
+
+    options = {"reading": Reading(), "layers": hr.Layers(), "resources": hr.Resources()}
+    scenes, goal = [tmp_path / f"{number}.zip" for number in range(3)], hr.Goal(fraction=0.1)
+    rows = map_archive(
+        scenes, place / "model.skops", goal, out=tmp_path / "out", progress=count, **options
+    )
+    assert [row["status"] for row in rows] == ["mapped"] * 3
+    assert max(n_folders) == 2
+    assert list(room.iterdir()) == [own]
 
 
 def test_a_scene_that_cannot_be_read_does_not_stop_the_others(place, tmp_path, capsys) -> None:
