@@ -91,7 +91,7 @@ def _with_test(judgement: Judgement, drawn: Pictures) -> dict[str, Any]:
         records(summary.sel({AT_FRACTION: 0.1})),
         strict=True,
     )
-    values = findings.shown(evaluation, curves, drawn, name=main, isolated=isolated)
+    values = findings.evaluation_values(evaluation, curves, drawn, name=main, isolated=isolated)
     values |= {
         "delivered": main,
         "levels": judgement.levels,

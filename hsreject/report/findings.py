@@ -159,7 +159,7 @@ def evaluation_page(evaluation: Evaluation, folder: Path) -> None:
         files=("points.csv", "classes.csv", "areas.csv", "confusion.csv"),
         goal_reached=True,
         tried={},
-        **shown(evaluation, curves, drawn),
+        **evaluation_values(evaluation, curves, drawn),
     )
 
 
@@ -169,7 +169,7 @@ def write_report(folder: Path, **values: object) -> None:
     (folder / "report.html").write_text(page, encoding="utf-8")
 
 
-def shown(
+def evaluation_values(
     evaluation: Evaluation,
     curves: figures.Curves,
     drawn: figures.Pictures,
@@ -177,7 +177,7 @@ def shown(
     name: str = "map",
     isolated: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return what a page shows of an evaluation.
+    """Collect what a page shows of an evaluation.
 
     The first of `curves` is that of the evaluation; of those that are `isolated` there are no
     operating points between the ones drawn.

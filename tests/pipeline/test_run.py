@@ -105,8 +105,8 @@ def test_each_rejector_rejects_what_was_asked_and_never_nodata(finished) -> None
     assert not (result["rejected"].values & nodata).any()
     np.testing.assert_array_equal(labels.values == REJECTED, result["rejected"].values)
     for name in ("pixelwise", "sequential"):
-        maps = result[["rejected", "unknown"]].sel(rejector=name)
-        rejected, unknown = maps["rejected"].values, maps["unknown"].values
+        rejected = result["rejected"].sel(rejector=name).values
+        unknown = result["unknown"].sel(rejector=name).values
         assert rejected[unknown].all()  # beside the share that was asked for
         n_pixels = (~nodata[0] & ~unknown).sum()
         assert rejected[~unknown].sum() / n_pixels == pytest.approx(0.2, abs=1.5 / n_pixels)
