@@ -174,7 +174,7 @@ def test_an_interrupted_run_keeps_finished_stages_and_goes_on(own_scene, tmp_pat
     endless = ["--set", "context.tol=1e-15", "--set", "context.max_iter=1000000000"]
     command = [sys.executable, "-c", LISTENING, *arguments, *endless]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as process:
-        while process.poll() is None and not list(out.glob("stages/classifier-*")):
+        while process.poll() is None and not list(out.glob("stages/classifier-*.nc")):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         complaint = process.communicate()[1].decode()
@@ -182,10 +182,10 @@ def test_an_interrupted_run_keeps_finished_stages_and_goes_on(own_scene, tmp_pat
     assert "Traceback" not in complaint
     assert not (out / "report.html").exists()
     assert not [path for path in out.rglob("*") if "partial" in path.name]
-    before = {path: path.stat().st_mtime_ns for path in out.glob("stages/classifier-*")}
+    before = {path: path.stat().st_mtime_ns for path in out.glob("stages/classifier-*.nc")}
     assert before
     assert call(*arguments) == 0
-    assert {path: path.stat().st_mtime_ns for path in out.glob("stages/classifier-*")} == before
+    assert {path: path.stat().st_mtime_ns for path in out.glob("stages/classifier-*.nc")} == before
     assert (out / "report.html").exists()
 
 
