@@ -15,7 +15,7 @@ from hsreject.certification.run_promise import certified_place
 from hsreject.measures.choosing import MAX_ERROR, Goal
 from hsreject.rejection.decision import Decision, decide
 from hsreject.rejection.ranking import Ranking
-from hsreject.schema import NO_REFERENCE
+from hsreject.schema import NO_REFERENCE, OPERATING_POINT
 from hsreject.splits.draws import random_keys
 from hsreject.splits.polygons import polygon_folds, polygon_numbers
 
@@ -101,5 +101,5 @@ def deliver(
     source = ranking if seen is None else seen
     decision = decide(source, goal, calibration, certified=place, coarse_cost=coarse_cost)
     maps = ranking.at(decision.threshold)
-    maps = maps.drop_vars(["flag", *(name for name, one in maps.coords.items() if not one.ndim)])
-    return Delivery(maps, decision, certificate)
+    of_places = [name for name, one in ranking.label.coords.items() if OPERATING_POINT in one.dims]
+    return Delivery(maps.drop_vars(["flag", *of_places], errors="ignore"), decision, certificate)

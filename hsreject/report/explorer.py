@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hsreject.errors import InputError
 from hsreject.files import check_target, replacing
 from hsreject.measures.choosing import Goal
+from hsreject.rejection.ranking import Ranking
 from hsreject.report.explorer_payload import (
     N_LEVEL_PLANES,
     MapStack,
@@ -42,7 +43,7 @@ _MOST_PLANE_PIXELS = 20_000_000  # of all maps together, unpacked in the browser
 
 
 def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may show)
-    maps: xr.Dataset | xr.DataTree | Mapping[str, xr.Dataset],
+    maps: xr.Dataset | xr.DataTree | Ranking | Mapping[str, xr.Dataset | Ranking],
     path: str | PathLike[str],
     *,
     reference: xr.DataArray | NDArray[Any] | None = None,
@@ -64,7 +65,7 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
 
     Parameters
     ----------
-    maps : Dataset, the result of :func:`hsreject.run`, or mapping of names to Datasets
+    maps : Ranking, Dataset, the result of :func:`hsreject.run`, or mapping of names to such
         `label` (y, x) of integers from 1 and `confidence` (y, x), larger is more certain, NaN
         without data. Several systems, which the page shows side by side, are a mapping or lie along
         the dimension `rejector`, as in the result of :func:`hsreject.run`. A system whose labels
@@ -179,16 +180,21 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
 
 
 def _named_systems(
-    maps: xr.Dataset | xr.DataTree | Mapping[str, xr.Dataset],
+    maps: xr.Dataset | xr.DataTree | Ranking | Mapping[str, xr.Dataset | Ranking],
 ) -> tuple[dict[str, xr.Dataset], xr.Dataset]:
     """Return the maps of each system by its name, and the Dataset that holds what they share."""
-    maps = maps.to_dataset() if isinstance(maps, xr.DataTree) else maps
+    maps = maps.to_dataset() if isinstance(maps, xr.DataTree | Ranking) else maps
     systems: Any = {"map": maps} if isinstance(maps, xr.Dataset) else maps
+    if isinstance(systems, Mapping):
+        systems = {
+            name: one.to_dataset() if isinstance(one, Ranking) else one
+            for name, one in systems.items()
+        }
     parts = list(systems.values()) if isinstance(systems, Mapping) else []
     if not parts or not all(isinstance(one, xr.Dataset) and "label" in one for one in parts):
         raise InputError(
-            "maps must be a Dataset with label and confidence (y, x), or several of them by name "
-            f"(got {type(maps).__name__})."
+            "maps must be a Ranking, or a Dataset with label and confidence (y, x), or several of "
+            f"them by name (got {type(maps).__name__})."
         )
     shared = next(iter(systems.values()))
     if isinstance(maps, xr.Dataset) and REJECTOR in maps.dims:

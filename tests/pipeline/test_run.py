@@ -166,6 +166,7 @@ def test_written_maps_are_those_of_the_dataset(finished) -> None:
             assert file.transform == result.to_dataset().rio.transform()
     with rasterio.open(folder / "maps" / "map.tif") as file:
         np.testing.assert_array_equal(file.read(1), result["delivered/label_with_rejection"])
+        assert result["delivered/label_with_rejection"].rio.crs.to_epsg() == 32633
         chosen = result["label_with_rejection"].sel(rejector="sequential")
         np.testing.assert_array_equal(file.read(1), chosen)
     names = class_table(hr.open_labels(folder / "maps" / "reference.tif")).names

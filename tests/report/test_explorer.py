@@ -114,6 +114,19 @@ def test_every_operating_point_of_the_curve_is_there_exactly(tmp_path) -> None:
     np.testing.assert_array_equal(unpacked(system["nRejected"]), n_rejected)
 
 
+def test_a_ranking_is_shown_as_its_maps(tmp_path) -> None:
+    maps = example()
+    ranking = hr.Ranking(maps["label"], maps["confidence"])
+    reference = maps["reference"]
+    pages = [
+        Page(hr.write_explorer(one, tmp_path / f"{name}.html", reference=reference, title="a"))
+        for name, one in (("maps", maps[["label", "confidence"]]), ("ranking", ranking))
+    ]
+    assert pages[0].carried["systems"] == pages[1].carried["systems"]
+    named = hr.write_explorer({"one": ranking}, tmp_path / "named.html", reference=reference)
+    assert Page(named).carried["systems"][0]["name"] == "one"
+
+
 def test_winners_are_the_cheapest_operating_points(tmp_path) -> None:
     maps = example()
     system = Page(hr.write_explorer(maps, tmp_path / "page.html")).carried["systems"][0]
