@@ -137,7 +137,7 @@ def test_a_scene_that_is_novel_on_average_is_a_warning(model, scene) -> None:
 
 def test_experts_that_never_agreed_much_are_no_reason_to_warn() -> None:
     Similarity(100, agreement=0.7, usual_agreement=0.72).check("refuse")
-    with pytest.warns(DriftWarning, match="70%"):
+    with pytest.warns(DriftWarning, match="70 %"):
         Similarity(100, agreement=0.7, usual_agreement=0.85).check("refuse")
 
 
@@ -146,7 +146,7 @@ def test_a_pool_whose_experts_disagree_is_a_warning_and_in_the_summary() -> None
     model = hr.train({"scene": (cube, labels)})
     model.classifier.agreement = lambda windows: 0.5
     noisy = cube + np.random.default_rng(0).normal(0, 1e-3, cube.shape).astype("f4")
-    with pytest.warns(DriftWarning, match="50%"):
+    with pytest.warns(DriftWarning, match="50 %"):
         made = hr.map_scene(noisy, model, hr.Goal(fraction=0.1))
     assert "agreement = 0.5" in made.summary.to_toml()
 
@@ -193,7 +193,7 @@ def test_bands_in_another_order_that_no_wavelength_tells() -> None:
 @pytest.mark.filterwarnings("ignore:The scene does not say its wavelengths")
 def test_other_land_cover_is_not_taken_for_another_order(model, scene) -> None:
     far = far_cover(scene).where(scene.x <= scene.x[50]).drop_vars("wavelength")
-    with pytest.raises(InputError, match=r"100% of .* are unlike the training pixels"):
+    with pytest.raises(InputError, match=r"100 % of .* are unlike the training pixels"):
         hr.map_scene(far, model, hr.Goal(fraction=0.1))
 
 
