@@ -98,7 +98,7 @@ def test_info_names_the_product(tmp_path: Path, name: str) -> None:
     rows = dict(described.rows)
     assert name.split(maxsplit=1)[0] in rows["Product"]
     assert rows["Size"] == "5 rows x 4 columns x 6 bands"
-    assert rows["Without data"] == "5.00% of the pixels"
+    assert rows["Without data"] == "5.00 % of the pixels"
     assert rows["Wavelengths"] == "400 to 2400 nm"
 
 
