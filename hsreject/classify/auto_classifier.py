@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 _LEAST = 0.1  # weight of a chain among the chains at t = 0, to be tried any further
 
-_SECONDS_PER_PIXEL = 80e-6  # of a map in windows, as measured
+_SECONDS_PER_PIXEL = 90e-6  # of a map in windows, as measured
 _BYTES_PER_CLASS = 80  # per pixel of a window
 
 _Probabilities = dict[tuple[str, float | None], "NDArray[np.float32]"]
