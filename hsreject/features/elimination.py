@@ -33,8 +33,8 @@ def fronts_of(mask: NDArray[np.bool_]) -> Fronts:
     60 n numbers at half a million pixels, and takes about 20 n^1.5 operations. All parts of a
     rectangle are linked only through its pivots and the ring of pixels around it, so every step is
     a small dense one (I. S. Duff and J. K. Reid, "The multifrontal solution of indefinite sparse
-    symmetric linear systems", ACM TOMS 9, 1983). A general sparse LU takes two to three times as long: it
-    uses neither that the system is symmetric nor that it lies on an image.
+    symmetric linear systems", ACM TOMS 9, 1983). A general sparse LU takes two to three times as
+    long: it uses neither that the system is symmetric nor that it lies on an image.
     """
     rectangles = dissect(*mask.shape)
     pixels = pivot_pixels(rectangles, mask)
